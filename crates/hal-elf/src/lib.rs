@@ -1,0 +1,1 @@
+//! Parses, checks, maps and relocates freestanding ELF and FatELF images.

@@ -1,0 +1,1 @@
+//! The executable loader trait, the loaders, loaded executables and the CPU dispatchers.

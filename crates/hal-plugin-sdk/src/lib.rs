@@ -1,0 +1,1 @@
+//! Write an IREE executable plugin in safe Rust and export it.

@@ -1,0 +1,1 @@
+//! Import providers and the executable plugin manager: registration, snapshots, resolution, plugin lifetime.

@@ -1,0 +1,2 @@
+//! The `halite` command.
+fn main() {}

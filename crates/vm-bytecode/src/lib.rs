@@ -1,0 +1,1 @@
+//! Reads, verifies, runs and disassembles IREE VM bytecode modules.

@@ -1,0 +1,1 @@
+//! The hal_inline VM module: buffers and buffer views.

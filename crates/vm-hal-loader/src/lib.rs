@@ -1,0 +1,1 @@
+//! The hal_loader VM module: loading executables and dispatching their functions.

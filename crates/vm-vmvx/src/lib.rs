@@ -1,0 +1,1 @@
+//! The loader of portable bytecode kernels and the vmvx VM module they import.

@@ -1,0 +1,1 @@
+//! The IREE VM's values, refs, buffers, lists, calling conventions, native modules and contexts.
