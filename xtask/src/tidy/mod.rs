@@ -3,6 +3,7 @@
 //! Each rule is a function from the [`Tree`] (all files, read once) to findings, in the file named after what it looks
 //! at. A rule that needs a list (arrows, rooms of unsafe code) keeps it as a table at the top of its file.
 
+mod catalogue;
 mod lexer;
 mod lockfile;
 mod manifests;
@@ -51,6 +52,7 @@ pub(crate) fn tidy(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     findings.extend(sources::check(&tree));
     findings.extend(rooms::check(&tree));
     findings.extend(markdown::check(&tree));
+    findings.extend(catalogue::check(&tree));
     findings.sort();
     for finding in &findings {
         println!("{}:{}: {}", finding.path, finding.line, finding.what);
