@@ -1,0 +1,378 @@
+//! The bytes behind a buffer: allocated, borrowed from an owner, or part of another buffer.
+//!
+//! This is the crate's one room of `unsafe` code. The argument, once for all blocks:
+//!
+//! * `Memory::data` points to `length` initialized bytes that live as long as the `Memory`: its `source` owns them or
+//!   keeps their owner alive, and none of the owners moves or frees them before it is dropped.
+//! * Bytes with a `Source::Constant` root are only ever read, by plain or atomic loads.
+//! * All other bytes are accessed through atomics of the safe interface, by foreign kernels (whose embedder promised
+//!   their behavior when loading them), or through a unique reference.
+//!
+//! Accesses are relaxed atomic operations of the widest width that the address allows. On the machines Halite runs on
+//! they compile to plain moves; they are what keeps two sessions that share a buffer free of undefined behavior.
+
+#![expect(
+    unsafe_code,
+    reason = "the buffer's storage is one of the design's rooms"
+)]
+
+use core::alloc::Layout;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU8;
+use std::alloc::{alloc_zeroed, dealloc};
+use std::sync::Arc;
+
+use super::{Buffer, BufferPool, Word};
+
+/// Something that owns constant bytes: a file's contents, a mapping, a static array.
+///
+/// Blanket-implemented for byte containers that can be shared.
+pub trait BytesOwner: Send + Sync + 'static {
+    /// Returns the bytes; always the same ones, unchanged, while the owner lives.
+    fn bytes(&self) -> &[u8];
+}
+
+impl<T: AsRef<[u8]> + Send + Sync + 'static> BytesOwner for T {
+    fn bytes(&self) -> &[u8] {
+        self.as_ref()
+    }
+}
+
+/// Bytes with their owner. See the module's argument for its invariant.
+pub(super) struct Memory {
+    data: NonNull<u8>,
+    length: usize,
+    source: Source,
+}
+
+enum Source {
+    /// A block of the global allocator.
+    Block { _block: Block },
+    /// A block that goes back to its pool; `None` only while it does.
+    Pooled {
+        block: Option<Block>,
+        pool: BufferPool,
+    },
+    /// Bytes of an owner, never written.
+    Constant { _owner: Arc<dyn BytesOwner> },
+    /// Part of another buffer.
+    Part { whole: Arc<Buffer> },
+}
+
+/// A block of the global allocator, freed on drop. Its bytes are initialized.
+pub(super) struct Block {
+    data: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a `Block` owns its memory alone, as a `Box<[u8]>` does.
+unsafe impl Send for Block {}
+// SAFETY: a shared `Block` gives no access to its bytes.
+unsafe impl Sync for Block {}
+
+// SAFETY: `data` is the only field that is not `Send`; the bytes it points to are owned by `source`, which is.
+unsafe impl Send for Memory {}
+// SAFETY: through a shared `Memory` the bytes are only accessed atomically, or read when nothing writes them (see the
+// module's argument).
+unsafe impl Sync for Memory {}
+
+impl Block {
+    /// Returns a zero-filled block, or `None` when the memory cannot be had. `alignment` is a power of two.
+    pub(super) fn allocate(length: usize, alignment: usize) -> Option<Self> {
+        // A block of no bytes still has an address of the right alignment.
+        let layout = Layout::from_size_align(length.max(1), alignment).ok()?;
+        // SAFETY: the size of `layout` is at least one.
+        let data = unsafe { alloc_zeroed(layout) };
+        Some(Self {
+            data: NonNull::new(data)?,
+            layout,
+        })
+    }
+
+    /// Returns the size in bytes, at least 1.
+    pub(super) fn size(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// Returns the alignment in bytes.
+    pub(super) fn alignment(&self) -> usize {
+        self.layout.align()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: `data` came from the global allocator with this layout and is not used after the drop.
+        unsafe { dealloc(self.data.as_ptr(), self.layout) }
+    }
+}
+
+impl Memory {
+    /// Returns zero-filled memory of its own.
+    pub(super) fn allocate(length: usize, alignment: usize) -> Option<Self> {
+        let block = Block::allocate(length, alignment)?;
+        Some(Self {
+            data: block.data,
+            length,
+            source: Source::Block { _block: block },
+        })
+    }
+
+    /// Returns memory over the first `length` bytes of a block that goes back to `pool` when dropped.
+    pub(super) fn pooled(block: Block, length: usize, pool: BufferPool) -> Self {
+        assert!(
+            length <= block.size(),
+            "the pool gives blocks that are large enough"
+        );
+        Self {
+            data: block.data,
+            length,
+            source: Source::Pooled {
+                block: Some(block),
+                pool,
+            },
+        }
+    }
+
+    /// Returns memory over `range` of constant bytes, or `None` when the range does not lie in them.
+    pub(super) fn constant(owner: Arc<dyn BytesOwner>, range: Range<usize>) -> Option<Self> {
+        let bytes = owner.bytes().get(range)?;
+        let (data, length) = (NonNull::from(bytes).cast(), bytes.len());
+        Some(Self {
+            data,
+            length,
+            source: Source::Constant { _owner: owner },
+        })
+    }
+
+    /// Returns memory over `range` of another buffer; the caller checked that the range lies in it.
+    pub(super) fn part(whole: &Arc<Buffer>, range: Range<usize>) -> Self {
+        let memory = &whole.memory;
+        assert!(
+            range.start <= range.end && range.end <= memory.length,
+            "checked by the caller"
+        );
+        // SAFETY: the range lies in the bytes of `whole`, so the address does too (or one past their end).
+        let data = unsafe { memory.data.add(range.start) };
+        // Parts of parts hold on to the outermost buffer, so that chains do not grow.
+        let root = match &memory.source {
+            Source::Part { whole } => whole,
+            Source::Block { .. } | Source::Pooled { .. } | Source::Constant { .. } => whole,
+        };
+        Self {
+            data,
+            length: range.len(),
+            source: Source::Part {
+                whole: Arc::clone(root),
+            },
+        }
+    }
+
+    /// Returns the length in bytes.
+    #[inline]
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Returns the address of the first byte.
+    pub(super) fn address(&self) -> usize {
+        self.data.as_ptr().addr()
+    }
+
+    fn is_constant(&self) -> bool {
+        match &self.source {
+            Source::Block { .. } | Source::Pooled { .. } => false,
+            Source::Constant { .. } => true,
+            Source::Part { whole } => whole.memory.is_constant(),
+        }
+    }
+
+    /// Returns the bytes as atomics, or `None` when they are constant.
+    pub(super) fn shared(&self) -> Option<&[AtomicU8]> {
+        if self.is_constant() {
+            return None;
+        }
+        let data = self.data.cast::<AtomicU8>();
+        let bytes = NonNull::slice_from_raw_parts(data, self.length);
+        // SAFETY: the bytes are valid while `self` is borrowed, `AtomicU8` has the layout of `u8`, and bytes that are
+        // not constant are accessed atomically.
+        Some(unsafe { bytes.as_ref() })
+    }
+
+    /// Returns the bytes, or `None` when they are not constant.
+    pub(super) fn constant_bytes(&self) -> Option<&[u8]> {
+        if !self.is_constant() {
+            return None;
+        }
+        let bytes = NonNull::slice_from_raw_parts(self.data, self.length);
+        // SAFETY: the bytes are valid while `self` is borrowed and constant bytes are never written.
+        Some(unsafe { bytes.as_ref() })
+    }
+
+    /// Returns the bytes of a block for reading and writing, or `None` when they are not this memory's own.
+    pub(super) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
+        if !matches!(self.source, Source::Block { .. } | Source::Pooled { .. }) {
+            return None;
+        }
+        let mut bytes = NonNull::slice_from_raw_parts(self.data, self.length);
+        // SAFETY: the bytes are valid while `self` is borrowed, and since `self` is borrowed mutably no part of it
+        // exists (a part holds a reference to the buffer) and nothing else accesses them.
+        Some(unsafe { bytes.as_mut() })
+    }
+
+    /// Returns the word at byte `start`; the caller checked that it lies in the memory.
+    #[inline]
+    pub(super) fn load<W: Word>(&self, start: usize) -> W {
+        debug_assert!(start + size_of::<W>() <= self.length);
+        // SAFETY: `start` lies in the bytes.
+        let at = unsafe { self.data.add(start) };
+        if at.cast::<W::Atomic>().is_aligned() {
+            // SAFETY: the word lies in the bytes, is aligned, and is accessed atomically or only read.
+            return W::load(unsafe { at.cast::<W::Atomic>().as_ref() });
+        }
+        let mut bytes = [0; 8];
+        self.read(start, &mut bytes[..size_of::<W>()]);
+        W::from_le_slice(&bytes)
+    }
+
+    /// Sets the word at byte `start`; the caller checked that it lies in the memory and that it is mutable.
+    #[inline]
+    pub(super) fn store<W: Word>(&self, start: usize, value: W) {
+        debug_assert!(start + size_of::<W>() <= self.length);
+        // SAFETY: `start` lies in the bytes.
+        let at = unsafe { self.data.add(start) };
+        if at.cast::<W::Atomic>().is_aligned() {
+            // SAFETY: the word lies in the bytes, is aligned, and is accessed atomically.
+            W::store(unsafe { at.cast::<W::Atomic>().as_ref() }, value);
+            return;
+        }
+        let mut bytes = [0; 8];
+        value.to_le_slice(&mut bytes);
+        self.write(start, &bytes[..size_of::<W>()]);
+    }
+
+    /// Copies bytes from `start` to `target`.
+    pub(super) fn read(&self, start: usize, target: &mut [u8]) {
+        let end = start + target.len();
+        assert!(end <= self.length, "checked by the caller");
+        if let Some(bytes) = self.constant_bytes() {
+            target.copy_from_slice(&bytes[start..end]);
+            return;
+        }
+        let mut at = start;
+        let mut rest = target;
+        // Bytes up to the first aligned word, whole words, then the bytes that are left.
+        while !rest.is_empty() && !self.is_word_aligned(at) {
+            rest[0] = self.load::<u8>(at);
+            rest = &mut rest[1..];
+            at += 1;
+        }
+        let (words, tail) = rest.as_chunks_mut::<8>();
+        for word in words {
+            *word = self.load::<u64>(at).to_le_bytes();
+            at += 8;
+        }
+        for byte in tail {
+            *byte = self.load::<u8>(at);
+            at += 1;
+        }
+    }
+
+    /// Copies `source` to the bytes from `start`.
+    pub(super) fn write(&self, start: usize, source: &[u8]) {
+        let end = start + source.len();
+        assert!(end <= self.length, "checked by the caller");
+        let mut at = start;
+        let mut rest = source;
+        while let [first, others @ ..] = rest {
+            if self.is_word_aligned(at) {
+                break;
+            }
+            self.store::<u8>(at, *first);
+            rest = others;
+            at += 1;
+        }
+        let (words, tail) = rest.as_chunks::<8>();
+        for word in words {
+            self.store::<u64>(at, u64::from_le_bytes(*word));
+            at += 8;
+        }
+        for byte in tail {
+            self.store::<u8>(at, *byte);
+            at += 1;
+        }
+    }
+
+    fn is_word_aligned(&self, offset: usize) -> bool {
+        (self.address() + offset).is_multiple_of(8)
+    }
+
+    /// Sets every word of `range` to `value`; the range is a whole number of words.
+    pub(super) fn fill<W: Word>(&self, range: Range<usize>, value: W) {
+        assert!(
+            range.start <= range.end && range.end <= self.length,
+            "checked by the caller"
+        );
+        let mut pattern = [0; 8];
+        for chunk in pattern.chunks_exact_mut(size_of::<W>()) {
+            value.to_le_slice(chunk);
+        }
+        // Any 8 bytes of the repeated pattern are the pattern, because its width divides 8 and `at` moves by 8.
+        let mut at = range.start;
+        while at + 8 <= range.end {
+            self.store::<u64>(at, u64::from_le_bytes(pattern));
+            at += 8;
+        }
+        self.write(at, &pattern[..range.end - at]);
+    }
+
+    /// Copies the bytes `from` of `source` to `start`, as if all were read before any is written.
+    pub(super) fn copy_from(&self, start: usize, source: &Self, from: Range<usize>) {
+        const CHUNK: usize = 512;
+        if let Some(bytes) = source.constant_bytes() {
+            return self.write(start, &bytes[from]);
+        }
+        let mut chunk = [0; CHUNK];
+        let target_address = self.address() + start;
+        let source_address = source.address() + from.start;
+        // Walk away from the overlap, so that a piece is read before it is overwritten.
+        let backwards = target_address > source_address;
+        let length = from.len();
+        let mut done = 0;
+        while done < length {
+            let piece = CHUNK.min(length - done);
+            let offset = if backwards {
+                length - done - piece
+            } else {
+                done
+            };
+            source.read(from.start + offset, &mut chunk[..piece]);
+            self.write(start + offset, &chunk[..piece]);
+            done += piece;
+        }
+    }
+
+    /// Returns whether the bytes `left` equal the bytes `right` of `other`; both ranges are equally long.
+    pub(super) fn equals(&self, left: Range<usize>, other: &Self, right: Range<usize>) -> bool {
+        const CHUNK: usize = 1024;
+        let (mut a, mut b) = ([0; CHUNK], [0; CHUNK]);
+        let length = left.len();
+        (0..length).step_by(CHUNK).all(|offset| {
+            let piece = CHUNK.min(length - offset);
+            self.read(left.start + offset, &mut a[..piece]);
+            other.read(right.start + offset, &mut b[..piece]);
+            a[..piece] == b[..piece]
+        })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Source::Pooled { block, pool } = &mut self.source
+            && let Some(block) = block.take()
+        {
+            pool.give_back(block);
+        }
+    }
+}
