@@ -1,1 +1,50 @@
 //! Reads, verifies, runs and disassembles IREE VM bytecode modules.
+//!
+//! A module file (`.vmfb`) becomes a [`VerifiedModule`] in one step, [`VerifiedModule::load`]: the container is found
+//! ([`Archive`]), its description read ([`ModuleDef`]), and every instruction decoded and checked. Nothing else in this
+//! crate accepts bytecode, so what runs was verified.
+//!
+//! Any bytes may be loaded: bad ones give an error that says what is wrong where, in time and memory linear in their
+//! length.
+//!
+//! ```no_run
+//! let file = std::fs::read("model.vmfb")?;
+//! let module = vm_bytecode::VerifiedModule::load(&file)?;
+//! for export in &module.def().exports {
+//!     println!("{}", export.name);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The instruction set is one table, [`isa`]; all that knows opcodes is derived from it.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod code;
+mod debug;
+mod decode;
+mod fault;
+mod features;
+mod file_kind;
+mod flatbuffer;
+pub mod isa;
+mod module_def;
+mod schema;
+mod verify;
+
+pub use archive::{Archive, ArchiveError, Container};
+pub use code::{
+    AnyReg, Code, FunctionRef, I32Reg, I64Reg, Instruction, Operand, PoolRange, RefReg, Register,
+    RemapPair,
+};
+pub use debug::DebugDatabase;
+pub use fault::{Fault, FunctionError, Place};
+pub use features::{BytecodeVersion, Features};
+pub use file_kind::FileKind;
+pub use flatbuffer::{FieldError, Problem};
+pub use isa::{Opcode, OperandKind, Page};
+pub use module_def::{
+    Attribute, Dependency, Export, FunctionDescriptor, Import, ModuleDef, RodataPlacement,
+    RodataSegment, Signature,
+};
+pub use verify::{Block, LoadError, VerifiedFunction, VerifiedModule, VerifyError};
