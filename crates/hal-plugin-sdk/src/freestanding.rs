@@ -169,8 +169,9 @@ pub unsafe fn strlen(string: *const c_char) -> usize {
     len
 }
 
-/// Makes a `no_std` plugin freestanding: defines the memory functions, and a panic handler that
-/// proves the absence of panics.
+/// Makes a `no_std` plugin freestanding: defines the functions that compiled code expects
+/// ([`freestanding_symbols!`](crate::freestanding_symbols!)), and a panic handler that proves the
+/// absence of panics.
 ///
 /// The handler calls a function that does not exist, `this_plugin_can_panic`. If the optimizer
 /// finds every panic unreachable the handler is dropped, and the image links; if not, the linker
@@ -180,7 +181,7 @@ pub unsafe fn strlen(string: *const c_char) -> usize {
 /// no `unwrap`, no formatting.
 ///
 /// A plugin that cannot avoid panics uses
-/// [`freestanding_memory!`](crate::freestanding_memory!) and a `#[panic_handler]` of its own, which
+/// [`freestanding_symbols!`](crate::freestanding_symbols!) and a `#[panic_handler]` of its own, which
 /// must not return or unwind, and so ends the process or the thread.
 ///
 /// # Examples
@@ -193,7 +194,7 @@ pub unsafe fn strlen(string: *const c_char) -> usize {
 #[macro_export]
 macro_rules! freestanding {
     () => {
-        $crate::freestanding_memory!();
+        $crate::freestanding_symbols!();
 
         const _: () = {
             #[panic_handler]
@@ -208,15 +209,20 @@ macro_rules! freestanding {
     };
 }
 
-/// Defines the memory functions that the compiler calls, for an image without libc.
+/// Defines the functions that compiled code expects of every environment: those that move, compare
+/// and measure memory, and the name of an unwinder's function that is never called.
 ///
 /// See [`freestanding!`](crate::freestanding!).
 #[macro_export]
-macro_rules! freestanding_memory {
+macro_rules! freestanding_symbols {
     () => {
         const _: () = {
             use ::core::ffi::{c_char, c_int};
             use $crate::freestanding;
+
+            /// The precompiled `core` names this function in its unwind tables, which nobody reads.
+            #[unsafe(no_mangle)]
+            extern "C" fn rust_eh_personality() {}
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
