@@ -293,18 +293,31 @@ impl Context {
             .arguments
             .push_arguments(&function.export.convention, &[], arguments)
             .and_then(|()| {
-                let invocation = self.invocation(options);
-                invocation.call(
-                    function.target,
-                    scratch.arguments.block(),
-                    &mut scratch.results,
-                )
+                let arguments = scratch.arguments.block();
+                self.call(function, arguments, &mut scratch.results, options)
             })
             .and_then(|()| scratch.results.take_values(&function.export.convention));
         // The arguments are the function's no longer; a caller may want its tensors back.
         scratch.arguments.clear();
         self.scratch.replace(scratch);
         values
+    }
+
+    /// Calls `function`, which was looked up in this context, with a block that the caller laid out by its calling
+    /// convention; the results are appended to `results`. Unlike [`Context::invoke`] it can pass spans.
+    ///
+    /// # Errors
+    /// As the function fails, also when the block does not fit its convention, and `INVALID_ARGUMENT` when the
+    /// function is of another context.
+    pub fn call(
+        &self,
+        function: &Function,
+        arguments: ArgumentBlock<'_>,
+        results: &mut Results,
+        options: InvocationOptions<'_>,
+    ) -> Result<()> {
+        self.invocation(options)
+            .call(function.target, arguments, results)
     }
 
     /// Tells all modules of an event: in the order they were added for [`Signal::Resume`], else in reverse.

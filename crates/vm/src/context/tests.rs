@@ -64,6 +64,39 @@ fn values_reach_a_function_and_come_back() {
 }
 
 #[test]
+fn a_prepared_block_can_pass_spans() {
+    let sum = NativeModule::builder("math", 0)
+        .raw_function("sum", "0iCiD_i", |_: &(), call| {
+            let mut arguments = call.arguments.reader();
+            let mut sum = arguments.i32()?;
+            for _ in 0..arguments.span(&[Atom::I32])? {
+                sum += arguments.i32()?;
+            }
+            call.results.push_i32(sum);
+            Ok(())
+        })
+        .build()
+        .unwrap();
+    let context = Context::builder().module(sum).build().unwrap();
+    let function = context.lookup("math", "sum").unwrap();
+    let (mut block, mut results) = (ArgumentWriter::new(), Results::new());
+    block
+        .push_arguments(function.convention(), &[2], [1, 20, 300].map(Value::I32))
+        .unwrap();
+    let options = InvocationOptions::default();
+    context
+        .call(&function, block.block(), &mut results, options)
+        .unwrap();
+    assert_eq!(results.words(), [321]);
+    let empty = ArgumentWriter::new();
+    assert!(
+        context
+            .call(&function, empty.block(), &mut results, options)
+            .is_err()
+    );
+}
+
+#[test]
 fn wrong_arguments_are_named() {
     let context = context();
     let add = context.lookup("math", "add").unwrap();
