@@ -21,14 +21,19 @@
 
 mod archive;
 mod code;
+mod compile;
 mod debug;
 mod decode;
+mod disassemble;
 mod fault;
 mod features;
 mod file_kind;
 mod flatbuffer;
+mod interpreter;
 pub mod isa;
+mod module;
 mod module_def;
+mod program;
 mod schema;
 mod verify;
 
@@ -38,11 +43,13 @@ pub use code::{
     RemapPair,
 };
 pub use debug::DebugDatabase;
+pub use disassemble::{Disassembler, Offsets, RodataText};
 pub use fault::{Fault, FunctionError, Place};
 pub use features::{BytecodeVersion, Features};
 pub use file_kind::FileKind;
 pub use flatbuffer::{FieldError, Problem};
 pub use isa::{Opcode, OperandKind, Page};
+pub use module::BytecodeModule;
 pub use module_def::{
     Attribute, Dependency, Export, FunctionDescriptor, Import, ModuleDef, RodataPlacement,
     RodataSegment, Signature,

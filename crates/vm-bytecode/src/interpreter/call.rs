@@ -1,0 +1,147 @@
+//! Calls: between functions of the module, and to imports.
+
+use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
+
+use super::stack::{Direction, Registers, Stack};
+use super::{Interpreter, index};
+use crate::compile::copy;
+use crate::program::{ImportCall, InternalCall, Value};
+
+impl Interpreter<'_> {
+    /// Pushes the frame of a callee and passes its arguments.
+    pub(super) fn enter(&self, stack: &mut Stack, call: &InternalCall) -> Result<()> {
+        // A program that only calls and returns must end too.
+        self.invocation.check_interrupt()?;
+        let callee = &self.functions[call.function as usize];
+        stack.push(call.function, callee.register_count, callee.ref_count)?;
+        stack.copy(call.arguments.iter().copied(), Direction::Call);
+        Ok(())
+    }
+
+    /// Passes what the top frame returns to its caller and pops it.
+    pub(super) fn leave(&self, stack: &mut Stack, returns: &[Value]) {
+        if let [.., caller, _] = stack.frames() {
+            // The caller waits at its call, which names the registers for the results.
+            let function = &self.functions[caller.function as usize];
+            let step = function.steps[caller.next - 1];
+            let results = &function.calls[step.y as usize].results;
+            stack.copy(
+                returns
+                    .iter()
+                    .zip(results)
+                    .map(|(&source, &target)| copy(source, target)),
+                Direction::Return,
+            );
+        }
+        stack.pop();
+    }
+
+    /// Calls an import.
+    #[inline]
+    pub(super) fn call_import(
+        &self,
+        call: &ImportCall,
+        registers: &mut Registers<'_>,
+        refs: &mut [Ref],
+        words: &mut [u32],
+        results: &mut Results,
+    ) -> Result<()> {
+        match self.try_import(call, registers, refs, words, results, false) {
+            Err(trap) if trap.code() == StatusCode::DEFERRED => Err(deferred(&trap)),
+            outcome => outcome,
+        }
+    }
+
+    /// Calls an import that may answer `DEFERRED`, again and again until it gives another answer.
+    pub(super) fn call_import_until_done(
+        &self,
+        call: &ImportCall,
+        registers: &mut Registers<'_>,
+        refs: &mut [Ref],
+        words: &mut [u32],
+        results: &mut Results,
+    ) -> Result<()> {
+        let mut resuming = false;
+        loop {
+            match self.try_import(call, registers, refs, words, results, resuming) {
+                Err(trap) if trap.code() == StatusCode::DEFERRED => {
+                    self.invocation.check_interrupt()?;
+                    std::thread::yield_now();
+                    resuming = true;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    #[inline]
+    fn try_import(
+        &self,
+        call: &ImportCall,
+        registers: &mut Registers<'_>,
+        refs: &mut [Ref],
+        words: &mut [u32],
+        results: &mut Results,
+        resuming: bool,
+    ) -> Result<()> {
+        let Some(target) = self.instance.import(call.import) else {
+            return Err(self.instance.unresolved(call.import));
+        };
+        // The stack has room for the largest block of the module.
+        let words = &mut words[..call.template.len()];
+        words.copy_from_slice(&call.template);
+        for &(value, at) in &call.arguments {
+            let at = at as usize;
+            match value {
+                Value::Word(register) => words[at] = registers.word(register),
+                Value::Pair(register) => {
+                    words[at] = registers.word(register);
+                    words[at + 1] = registers.word(register | 1);
+                }
+                // Refs are in the template: their slots name the caller's registers.
+                Value::Ref(_) => {}
+            }
+        }
+        results.clear();
+        let invocation: &Invocation<'_> = self.invocation;
+        invocation.call_or_resume(target, ArgumentBlock::new(words, refs), results, resuming)?;
+        if results.words().len() != call.result_words
+            || results.refs_mut().len() != call.result_refs
+        {
+            return Err(self.instance.wrong_results(call.import));
+        }
+        for &register in &call.consumed {
+            refs[index(register)] = Ref::Null;
+        }
+        let (mut word, mut reference) = (0, 0);
+        for &value in &call.results {
+            match value {
+                Value::Word(register) => {
+                    registers.set_word(register, results.words()[word]);
+                    word += 1;
+                }
+                Value::Pair(register) => {
+                    registers.set_word(register, results.words()[word]);
+                    registers.set_word(register | 1, results.words()[word + 1]);
+                    word += 2;
+                }
+                Value::Ref(register) => {
+                    refs[index(register)] = core::mem::take(&mut results.refs_mut()[reference]);
+                    reference += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn deferred(trap: &Trap) -> Trap {
+    Trap::new(
+        StatusCode::INTERNAL,
+        format!(
+            "an import that was called as one that does not yield yielded: {}",
+            trap.message()
+        ),
+    )
+}

@@ -1,0 +1,332 @@
+//! The stack of the interpreter: register windows and frames.
+//!
+//! Frames live on the heap, so a program that recurses without end runs into [`MAX_STACK_BYTES`], never into the end
+//! of the thread's stack.
+
+use vm::{Ref, Result, Results, StatusCode, Trap};
+
+/// The most bytes of frames, counted as the reference counts them: a header, the registers and the refs of each.
+const MAX_STACK_BYTES: usize = 1 << 20;
+
+/// Bytes a frame counts for besides its registers.
+const FRAME_HEADER_BYTES: usize = 128;
+
+/// Bytes that a register ordinal can reach from the start of its frame: 2^16 registers of 4 bytes, and the second half
+/// of a pair that starts at the last one.
+const WINDOW_BYTES: usize = (1 << 16) * 4 + 4;
+
+/// Bytes of registers that a new stack has room for.
+const INITIAL_REGISTER_BYTES: usize = 8192;
+
+/// The value registers of a frame.
+///
+/// Every 16-bit ordinal lies in the window, so that no access needs a check. Registers beyond those of the function
+/// are never accessed: the verifier checked each ordinal.
+pub(crate) struct Registers<'a>(&'a mut [u8; WINDOW_BYTES]);
+
+impl Registers<'_> {
+    /// Returns the word in a register.
+    #[inline(always)]
+    pub(super) fn word(&self, register: u16) -> u32 {
+        let start = usize::from(register) * 4;
+        match self.0[start..start + 4].first_chunk() {
+            Some(bytes) => u32::from_le_bytes(*bytes),
+            None => 0,
+        }
+    }
+
+    /// Sets the word in a register.
+    #[inline(always)]
+    pub(super) fn set_word(&mut self, register: u16, value: u32) {
+        let start = usize::from(register) * 4;
+        self.0[start..start + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Returns the 64 bits in a register pair, given by its low register.
+    #[inline(always)]
+    pub(super) fn pair(&self, register: u16) -> u64 {
+        let start = usize::from(register) * 4;
+        match self.0[start..start + 8].first_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => 0,
+        }
+    }
+
+    /// Sets the 64 bits in a register pair, given by its low register.
+    #[inline(always)]
+    pub(super) fn set_pair(&mut self, register: u16, value: u64) {
+        let start = usize::from(register) * 4;
+        self.0[start..start + 8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Returns the signed integer in a register.
+    #[inline(always)]
+    pub(crate) fn i32(&self, register: u16) -> i32 {
+        self.word(register).cast_signed()
+    }
+
+    /// Sets the signed integer in a register.
+    #[inline(always)]
+    pub(crate) fn set_i32(&mut self, register: u16, value: i32) {
+        self.set_word(register, value.cast_unsigned());
+    }
+
+    /// Returns the signed integer in a register pair.
+    #[inline(always)]
+    pub(crate) fn i64(&self, register: u16) -> i64 {
+        self.pair(register).cast_signed()
+    }
+
+    /// Sets the signed integer in a register pair.
+    #[inline(always)]
+    pub(crate) fn set_i64(&mut self, register: u16, value: i64) {
+        self.set_pair(register, value.cast_unsigned());
+    }
+
+    /// Returns the float in a register.
+    #[inline(always)]
+    pub(super) fn f32(&self, register: u16) -> f32 {
+        f32::from_bits(self.word(register))
+    }
+
+    /// Sets the float in a register.
+    #[inline(always)]
+    pub(super) fn set_f32(&mut self, register: u16, value: f32) {
+        self.set_word(register, value.to_bits());
+    }
+
+    /// Returns the float in a register pair.
+    #[inline(always)]
+    pub(super) fn f64(&self, register: u16) -> f64 {
+        f64::from_bits(self.pair(register))
+    }
+
+    /// Sets the float in a register pair.
+    #[inline(always)]
+    pub(super) fn set_f64(&mut self, register: u16, value: f64) {
+        self.set_pair(register, value.to_bits());
+    }
+}
+
+/// A function that is running or waits for one it called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// Ordinal of the function.
+    pub(crate) function: u32,
+    /// Index of the step to run next; in a waiting frame, the one after its call.
+    pub(crate) next: usize,
+    /// Offset of its registers on the stack, in bytes.
+    registers: usize,
+    /// Offset of the end of its registers, in bytes.
+    registers_end: usize,
+    /// Offset of its refs on the stack.
+    refs: usize,
+    /// Bytes it counts for.
+    cost: usize,
+}
+
+/// Frames, their registers, and what calls out of the module need. Reused from invocation to invocation.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    registers: Vec<u8>,
+    refs: Vec<Ref>,
+    frames: Vec<Frame>,
+    cost: usize,
+    /// Words of the argument block of a call to an import.
+    words: Vec<u32>,
+    /// Results of a call to an import.
+    results: Results,
+}
+
+/// The top frame, borrowed for running it.
+pub(crate) struct Window<'a> {
+    pub(crate) registers: Registers<'a>,
+    pub(crate) refs: &'a mut [Ref],
+    pub(super) words: &'a mut [u32],
+    pub(super) results: &'a mut Results,
+}
+
+impl Stack {
+    /// Returns an empty stack whose calls to imports take up to `argument_words`.
+    pub(crate) fn new(argument_words: usize) -> Self {
+        Self {
+            // Zeroed memory of this size comes fresh from the system: only what frames touch is ever paged in.
+            registers: vec![0; INITIAL_REGISTER_BYTES + WINDOW_BYTES],
+            refs: Vec::new(),
+            frames: Vec::new(),
+            cost: 0,
+            words: vec![0; argument_words],
+            results: Results::new(),
+        }
+    }
+
+    /// Returns the frames, the oldest first.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// Pushes a frame whose registers are zero and whose refs are null.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` when the stack would grow past its limit.
+    pub(crate) fn push(
+        &mut self,
+        function: u32,
+        register_count: u16,
+        ref_count: u16,
+    ) -> Result<()> {
+        let (register_bytes, ref_count) = (usize::from(register_count) * 4, usize::from(ref_count));
+        let cost = FRAME_HEADER_BYTES + register_bytes.next_multiple_of(16) + ref_count * 16;
+        if self.cost + cost > MAX_STACK_BYTES {
+            return Err(too_deep(self.frames.len()));
+        }
+        let registers = self.frames.last().map_or(0, |top| top.registers_end);
+        let end = registers + register_bytes;
+        if end + WINDOW_BYTES > self.registers.len() {
+            self.grow(registers, end);
+        }
+        self.registers[registers..end].fill(0);
+        let refs = self.refs.len();
+        self.refs.resize(refs + ref_count, Ref::Null);
+        self.cost += cost;
+        self.frames.push(Frame {
+            function,
+            next: 0,
+            registers,
+            registers_end: end,
+            refs,
+            cost,
+        });
+        Ok(())
+    }
+
+    /// Pops the top frame and releases its refs.
+    pub(super) fn pop(&mut self) {
+        if let Some(top) = self.frames.pop() {
+            self.refs.truncate(top.refs);
+            self.cost -= top.cost;
+        }
+    }
+
+    /// Pops all frames and releases their refs.
+    pub(crate) fn unwind(&mut self) {
+        self.frames.clear();
+        self.refs.clear();
+        self.cost = 0;
+    }
+
+    /// Borrows the top frame.
+    ///
+    /// # Panics
+    /// Panics when there is none.
+    pub(crate) fn window(&mut self) -> (Frame, Window<'_>) {
+        let frame = *self.frames.last().expect("a running stack has a frame");
+        let registers = &mut self.registers[frame.registers..];
+        let registers = registers
+            .first_chunk_mut()
+            .expect("`push` leaves a window after each frame");
+        let window = Window {
+            registers: Registers(registers),
+            refs: &mut self.refs[frame.refs..],
+            words: &mut self.words,
+            results: &mut self.results,
+        };
+        (frame, window)
+    }
+
+    /// Sets the step at which the top frame goes on.
+    pub(super) fn set_next(&mut self, next: usize) {
+        if let Some(top) = self.frames.last_mut() {
+            top.next = next;
+        }
+    }
+
+    /// Copies values between the two top frames, in order.
+    pub(super) fn copy(&mut self, copies: impl Iterator<Item = Copy>, direction: Direction) {
+        let [.., older, newer] = self.frames[..] else {
+            return;
+        };
+        let (from, to) = match direction {
+            Direction::Call => (older, newer),
+            Direction::Return => (newer, older),
+        };
+        for copy in copies {
+            match copy {
+                Copy::Word {
+                    from: source,
+                    to: target,
+                } => self.copy_bytes::<4>(from, source, to, target),
+                Copy::Pair {
+                    from: source,
+                    to: target,
+                } => self.copy_bytes::<8>(from, source, to, target),
+                Copy::Ref {
+                    from: source,
+                    to: target,
+                } => {
+                    let value = take_or_clone(&mut self.refs[from.refs..], source);
+                    self.refs[to.refs + usize::from(target & REF_MASK)] = value;
+                }
+            }
+        }
+    }
+
+    fn copy_bytes<const N: usize>(&mut self, from: Frame, source: u16, to: Frame, target: u16) {
+        let source = from.registers + usize::from(source) * 4;
+        let target = to.registers + usize::from(target) * 4;
+        self.registers.copy_within(source..source + N, target);
+    }
+
+    fn grow(&mut self, used: usize, needed: usize) {
+        let mut registers = vec![0; needed * 2 + WINDOW_BYTES];
+        registers[..used].copy_from_slice(&self.registers[..used]);
+        self.registers = registers;
+    }
+}
+
+/// A value that is copied from one frame to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Copy {
+    /// 32 bits, between registers.
+    Word { from: u16, to: u16 },
+    /// 64 bits, between pairs given by their low registers.
+    Pair { from: u16, to: u16 },
+    /// A ref; the source has its MOVE bit.
+    Ref { from: u16, to: u16 },
+}
+
+/// Which way values go between the two top frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From the caller to its callee.
+    Call,
+    /// From the callee to its caller.
+    Return,
+}
+
+/// The bits of a ref operand that are its ordinal.
+pub(crate) const REF_MASK: u16 = 0x3FFF;
+
+/// The bit of a ref operand that says that it is moved.
+pub(crate) const MOVE_BIT: u16 = 0x4000;
+
+/// Returns the ref an operand names: moved out of its register if it says so, else retained.
+#[inline]
+pub(super) fn take_or_clone(refs: &mut [Ref], operand: u16) -> Ref {
+    let slot = &mut refs[usize::from(operand & REF_MASK)];
+    if operand & MOVE_BIT != 0 {
+        core::mem::take(slot)
+    } else {
+        slot.clone()
+    }
+}
+
+#[cold]
+fn too_deep(depth: usize) -> Trap {
+    Trap::new(
+        StatusCode::RESOURCE_EXHAUSTED,
+        format!(
+            "the stack would grow past its limit of {MAX_STACK_BYTES} bytes at a depth of {depth} frames"
+        ),
+    )
+}

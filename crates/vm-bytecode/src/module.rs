@@ -1,0 +1,483 @@
+//! Bytecode modules as modules of a context, and their state in one.
+//!
+//! [`BytecodeModule::load`] is the only way from bytes to something that runs, and it verifies.
+
+use core::cell::{RefCell, RefMut};
+use core::fmt;
+use std::sync::{Arc, OnceLock};
+
+use vm::{
+    Access, Buffer, BytesOwner, Call, ElementType, Export, Import, ImportTarget, Instance,
+    Invocation, Linkage, Module, Ref, RefTypes, Result, Results, Signal, StatusCode, Trap,
+    TrapFrame,
+};
+
+use crate::compile::{Fusion, compile};
+use crate::interpreter::{Fast, Interpreter, Metered, REF_MASK, Stack, Window};
+use crate::program::{CONTINUES, Function, Value};
+use crate::{DebugDatabase, LoadError, ModuleDef, VerifiedModule};
+
+/// Names of the exports that the runtime calls by itself.
+const INITIALIZER: &str = "__init";
+const FINALIZER: &str = "__deinit";
+const NOTIFY: &str = "__notify";
+
+/// A verified bytecode module, ready to join contexts. Shared by contexts and threads.
+pub struct BytecodeModule {
+    owner: Arc<dyn BytesOwner>,
+    verified: VerifiedModule,
+    functions: Box<[Function]>,
+    /// The functions with a step for each instruction; made when something is first counted or traced.
+    plain_functions: OnceLock<Box<[Function]>>,
+    exports: Box<[Export]>,
+    imports: Box<[Import]>,
+    dependencies: Box<[vm::Dependency]>,
+    rodata: Box<[Arc<Buffer>]>,
+    /// Words of the largest argument block that a function fills.
+    argument_words: usize,
+}
+
+impl BytecodeModule {
+    /// Reads, verifies and prepares the module in the bytes of `owner`, which constants of the module keep alive.
+    ///
+    /// # Errors
+    /// Fails when the bytes are not a module, are damaged, need what this runtime does not have, or do not verify.
+    pub fn load(owner: Arc<dyn BytesOwner>) -> core::result::Result<Arc<Self>, LoadError> {
+        let verified = VerifiedModule::load(owner.bytes())?;
+        let def = verified.def();
+        let functions = compile(&verified, Fusion::Fused);
+        let rodata = def.rodata.iter().map(|segment| {
+            let bytes =
+                Buffer::constant(Arc::clone(&owner), segment.range.clone(), Access::CONSTANT);
+            bytes.unwrap_or_else(|_| {
+                unreachable!("the verifier checked that the file has the range")
+            })
+        });
+        let import_calls = functions.iter().flat_map(|function| &function.import_calls);
+        let argument_words = import_calls
+            .map(|call| call.template.len())
+            .max()
+            .unwrap_or(0);
+        Ok(Arc::new(Self {
+            exports: exports(&verified),
+            imports: imports(&verified),
+            dependencies: dependencies(def),
+            rodata: rodata.collect(),
+            plain_functions: OnceLock::new(),
+            argument_words,
+            functions,
+            verified,
+            owner,
+        }))
+    }
+
+    /// Returns the description of the module.
+    #[must_use]
+    pub fn def(&self) -> &ModuleDef {
+        self.verified.def()
+    }
+
+    /// Returns the verified module.
+    #[must_use]
+    pub fn verified(&self) -> &VerifiedModule {
+        &self.verified
+    }
+
+    fn plain_functions(&self) -> &[Function] {
+        self.plain_functions
+            .get_or_init(|| compile(&self.verified, Fusion::Plain))
+    }
+}
+
+fn exports(verified: &VerifiedModule) -> Box<[Export]> {
+    let def = verified.def();
+    let export = |export: &crate::Export| {
+        let function = export.function as usize;
+        let attributes = def.signatures[function].attributes.iter();
+        Export {
+            name: export.name.as_str().into(),
+            convention: Arc::new(verified.functions()[function].convention().clone()),
+            attributes: attributes
+                .map(|attribute| {
+                    (
+                        attribute.key.as_str().into(),
+                        attribute.value.as_str().into(),
+                    )
+                })
+                .collect(),
+        }
+    };
+    def.exports.iter().map(export).collect()
+}
+
+fn imports(verified: &VerifiedModule) -> Box<[Import]> {
+    let imports = verified
+        .def()
+        .imports
+        .iter()
+        .zip(verified.import_conventions());
+    let import = |(import, convention): (&crate::Import, &vm::CallingConvention)| Import {
+        full_name: import.full_name.as_str().into(),
+        // An empty convention accepts any export, as in the reference; calls then pass nothing.
+        convention: (!convention.text().is_empty()).then(|| Arc::new(convention.clone())),
+        optional: import.optional,
+    };
+    imports.map(import).collect()
+}
+
+fn dependencies(def: &ModuleDef) -> Box<[vm::Dependency]> {
+    let dependency = |dependency: &crate::Dependency| vm::Dependency {
+        name: dependency.name.as_str().into(),
+        minimum_version: dependency.minimum_version,
+        optional: dependency.optional,
+    };
+    def.dependencies.iter().map(dependency).collect()
+}
+
+impl Module for BytecodeModule {
+    fn name(&self) -> &str {
+        &self.def().name
+    }
+
+    fn version(&self) -> u32 {
+        self.def().version
+    }
+
+    fn dependencies(&self) -> &[vm::Dependency] {
+        &self.dependencies
+    }
+
+    fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    fn imports(&self) -> &[Import] {
+        &self.imports
+    }
+
+    fn instantiate(self: Arc<Self>, linkage: Linkage<'_>) -> Result<Box<dyn Instance>> {
+        let def = self.def();
+        let types = def
+            .types
+            .iter()
+            .map(|name| element_type(def, name, linkage.types))
+            .collect::<Result<_>>()?;
+        let (global_bytes, global_refs) = (def.global_bytes as usize, def.global_refs as usize);
+        Ok(Box::new(BytecodeInstance {
+            types,
+            imports: linkage.imports.into(),
+            global_bytes: RefCell::new(vec![0; global_bytes].into()),
+            global_refs: RefCell::new(vec![Ref::Null; global_refs].into()),
+            stacks: RefCell::default(),
+            module: self,
+        }))
+    }
+}
+
+/// Resolves the name of a type of the module's table (`docs/vm.md`, section "Types").
+fn element_type(def: &ModuleDef, name: &str, types: &RefTypes) -> Result<ElementType> {
+    let known = match name {
+        "i8" => Some(ElementType::I8),
+        "i16" => Some(ElementType::I16),
+        "i32" => Some(ElementType::I32),
+        "i64" => Some(ElementType::I64),
+        "f32" => Some(ElementType::F32),
+        "f64" => Some(ElementType::F64),
+        "!vm.opaque" => Some(ElementType::Variant),
+        name if name.starts_with("!vm.list") => Some(ElementType::Ref(&vm::LIST_TYPE)),
+        name => name
+            .strip_prefix('!')
+            .and_then(|name| types.get(name))
+            .map(ElementType::Ref),
+    };
+    known.ok_or_else(|| {
+        Trap::new(
+            StatusCode::NOT_FOUND,
+            format!(
+                "module '{}' uses the type `{name}`, which is not known",
+                def.name
+            ),
+        )
+    })
+}
+
+impl fmt::Debug for BytecodeModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BytecodeModule")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of a bytecode module in one context.
+pub(crate) struct BytecodeInstance {
+    module: Arc<BytecodeModule>,
+    types: Box<[ElementType]>,
+    imports: Box<[Option<ImportTarget>]>,
+    global_bytes: RefCell<Box<[u8]>>,
+    global_refs: RefCell<Box<[Ref]>>,
+    /// Stacks that no invocation uses at the moment.
+    stacks: RefCell<Vec<Stack>>,
+}
+
+impl BytecodeInstance {
+    /// Returns the name of the module.
+    pub(crate) fn module_name(&self) -> &str {
+        self.module.name()
+    }
+
+    /// Returns a rodata segment.
+    #[inline]
+    pub(crate) fn rodata(&self, ordinal: u32) -> &Arc<Buffer> {
+        &self.module.rodata[ordinal as usize]
+    }
+
+    /// Returns the element type at an index of the type table.
+    #[inline]
+    pub(crate) fn element_type(&self, index: u32) -> ElementType {
+        self.types[index as usize]
+    }
+
+    /// Returns what an import is bound to.
+    #[inline]
+    pub(crate) fn import(&self, ordinal: u32) -> Option<ImportTarget> {
+        self.imports[ordinal as usize]
+    }
+
+    /// Returns the bytes of the value globals at `offset`.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` when they do not lie in the globals.
+    #[inline]
+    pub(crate) fn load_global<const N: usize>(&self, offset: u32) -> Result<[u8; N]> {
+        let bytes = self.global_bytes.borrow();
+        match bytes
+            .get(offset as usize..)
+            .and_then(|rest| rest.first_chunk())
+        {
+            Some(value) => Ok(*value),
+            None => Err(no_global(offset, N, bytes.len())),
+        }
+    }
+
+    /// Sets the bytes of the value globals at `offset`.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` when they do not lie in the globals.
+    #[inline]
+    pub(crate) fn store_global<const N: usize>(&self, offset: u32, value: [u8; N]) -> Result<()> {
+        let mut bytes = self.global_bytes.borrow_mut();
+        let length = bytes.len();
+        match bytes
+            .get_mut(offset as usize..)
+            .and_then(|rest| rest.first_chunk_mut())
+        {
+            Some(target) => {
+                *target = value;
+                Ok(())
+            }
+            None => Err(no_global(offset, N, length)),
+        }
+    }
+
+    /// Borrows the ref globals. Nothing that may call back into the module runs while they are borrowed.
+    #[inline]
+    pub(crate) fn global_refs(&self) -> RefMut<'_, Box<[Ref]>> {
+        self.global_refs.borrow_mut()
+    }
+
+    /// Returns the trap of a call to an import that is not bound.
+    #[cold]
+    pub(crate) fn unresolved(&self, ordinal: u32) -> Trap {
+        let name = &self.module.imports[ordinal as usize].full_name;
+        Trap::new(
+            StatusCode::NOT_FOUND,
+            format!("optional import `{name}` (ordinal {ordinal}) not resolved"),
+        )
+    }
+
+    /// Returns the trap of an import whose results do not fit its calling convention.
+    #[cold]
+    pub(crate) fn wrong_results(&self, ordinal: u32) -> Trap {
+        let import = &self.module.imports[ordinal as usize];
+        Trap::new(
+            StatusCode::INTERNAL,
+            format!(
+                "the results of `{}` do not fit its calling convention",
+                import.full_name
+            ),
+        )
+    }
+
+    /// Calls a function of the module from outside.
+    fn call_function(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
+        call.invocation.check_interrupt()?;
+        let metered = call.invocation.fuel().is_some() || call.invocation.tracer().is_some();
+        let functions = if metered {
+            self.module.plain_functions()
+        } else {
+            &self.module.functions
+        };
+        let Some(function) = functions.get(ordinal as usize) else {
+            return Err(Trap::new(
+                StatusCode::INTERNAL,
+                format!("module has no function {ordinal}"),
+            ));
+        };
+        let stack = self.stacks.borrow_mut().pop();
+        let mut stack = stack.unwrap_or_else(|| Stack::new(self.module.argument_words));
+        let interpreter = Interpreter {
+            functions,
+            instance: self,
+            invocation: call.invocation,
+        };
+        let outcome = self.run(&interpreter, &mut stack, ordinal, function, call, metered);
+        let outcome = outcome.map_err(|trap| self.backtrace(functions, &stack, trap));
+        stack.unwind();
+        self.stacks.borrow_mut().push(stack);
+        outcome
+    }
+
+    fn run(
+        &self,
+        interpreter: &Interpreter<'_>,
+        stack: &mut Stack,
+        ordinal: u32,
+        function: &Function,
+        call: Call<'_, '_>,
+        metered: bool,
+    ) -> Result<()> {
+        stack.push(ordinal, function.register_count, function.ref_count)?;
+        let (_, mut window) = stack.window();
+        let mut arguments = call.arguments.reader();
+        for &argument in &function.arguments {
+            match argument {
+                Value::Word(register) => window.registers.set_i32(register, arguments.i32()?),
+                Value::Pair(register) => window.registers.set_i64(register, arguments.i64()?),
+                Value::Ref(register) => {
+                    window.refs[usize::from(register)] = arguments.reference()?.clone()
+                }
+            }
+        }
+        let returns = if metered {
+            interpreter.run::<Metered>(stack)?
+        } else {
+            interpreter.run::<Fast>(stack)?
+        };
+        let (_, window) = stack.window();
+        push_results(&function.returns[returns], &window, call.results);
+        Ok(())
+    }
+
+    /// Adds the frames of the stack to a trap.
+    #[cold]
+    fn backtrace(&self, functions: &[Function], stack: &Stack, trap: Trap) -> Trap {
+        let module: Arc<str> = self.module.name().into();
+        let def = self.module.def();
+        let debug = DebugDatabase::new(def, self.module.owner.bytes());
+        stack.frames().iter().rev().fold(trap, |trap, frame| {
+            let function = &functions[frame.function as usize];
+            // A frame that failed or waits stands after its step; one that never ran stands at its first.
+            let offset = function
+                .offsets
+                .get(frame.next.saturating_sub(1))
+                .map(|offset| offset & !CONTINUES);
+            let name = def.export_name(frame.function).map(str::to_owned);
+            let name = name.or_else(|| debug.as_ref()?.function_name(frame.function));
+            trap.in_frame(TrapFrame {
+                module: Arc::clone(&module),
+                function: name.unwrap_or_else(|| format!("@{}", frame.function)),
+                offset,
+                location: offset
+                    .and_then(|offset| debug.as_ref()?.location(frame.function, offset)),
+            })
+        })
+    }
+
+    /// Calls the export `name` without results, when there is one.
+    fn call_special(
+        &self,
+        name: &str,
+        argument: Option<i32>,
+        invocation: &Invocation<'_>,
+    ) -> Result<()> {
+        let def = self.module.def();
+        let Some(export) = def.exports.iter().find(|export| export.name == name) else {
+            return Ok(());
+        };
+        let convention = self.module.verified.functions()[export.function as usize].convention();
+        let words: Vec<u32> = argument.map(i32::cast_unsigned).into_iter().collect();
+        let expected = if words.is_empty() {
+            ["0v_v", ""]
+        } else {
+            ["0i_v", "0i"]
+        };
+        if !expected.contains(&convention.text()) {
+            return Err(Trap::invalid_argument(format!(
+                "`{}.{name}` has the calling convention `{convention}`, expected `{}`",
+                def.name, expected[0]
+            )));
+        }
+        let mut results = Results::new();
+        let arguments = vm::ArgumentBlock::new(&words, &[]);
+        let call = Call {
+            arguments,
+            results: &mut results,
+            invocation,
+            resuming: false,
+        };
+        self.call_function(export.function, call)
+    }
+}
+
+fn push_results(values: &[Value], window: &Window<'_>, results: &mut Results) {
+    for &value in values {
+        match value {
+            Value::Word(register) => results.push_i32(window.registers.i32(register)),
+            Value::Pair(register) => results.push_i64(window.registers.i64(register)),
+            // Retained, not moved: a function may return one ref twice. The frame's own is released with it.
+            Value::Ref(operand) => {
+                results.push_ref(window.refs[usize::from(operand & REF_MASK)].clone());
+            }
+        }
+    }
+}
+
+impl Instance for BytecodeInstance {
+    fn initialize(&self, invocation: &Invocation<'_>) -> Result<()> {
+        self.call_special(INITIALIZER, None, invocation)
+    }
+
+    fn deinitialize(&self, invocation: &Invocation<'_>) -> Result<()> {
+        self.call_special(FINALIZER, None, invocation)
+    }
+
+    fn notify(&self, signal: Signal, invocation: &Invocation<'_>) -> Result<()> {
+        self.call_special(NOTIFY, Some(signal.value()), invocation)
+    }
+
+    fn call(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
+        match self.module.def().exports.get(ordinal as usize) {
+            Some(export) => self.call_function(export.function, call),
+            None => Err(Trap::new(
+                StatusCode::INTERNAL,
+                format!("module '{}' has no export {ordinal}", self.module_name()),
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for BytecodeInstance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BytecodeInstance")
+            .field("module", &self.module)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn no_global(offset: u32, width: usize, length: usize) -> Trap {
+    Trap::out_of_range(format!(
+        "the {width} bytes at offset {offset} lie outside the {length} bytes of globals"
+    ))
+}

@@ -1,0 +1,190 @@
+//! Programs: verified functions in the form the interpreter runs.
+//!
+//! A step is 16 bytes: what to do and up to six registers or fewer registers and an immediate. Branch targets are step
+//! indices, copies on the way to a block are steps of their own, calls have a prepared plan. [`crate::compile`] makes
+//! programs; [`crate::interpreter`] runs them.
+
+use crate::Opcode;
+use crate::interpreter::Copy;
+use crate::isa::table::for_each_op;
+
+macro_rules! define_step_kinds {
+    ($($page:ident $byte:literal $name:ident $mnemonic:literal [$($kind:ident)*] $summary:literal;)*) => {
+        /// What a step does: an opcode of the table, or one of the forms the compiler makes of several.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        pub(crate) enum StepKind {
+            $(#[doc = $summary] $name,)*
+            /// Copies register a to b.
+            CopyI32,
+            /// Copies the register pair a to b.
+            CopyI64,
+            /// Jumps to `y` when register a is zero.
+            BrZero,
+            /// Sets register c to a = b and jumps to `y` when it is.
+            BrEqI32,
+            /// Sets register c to a != b and jumps to `y` when it is.
+            BrNeI32,
+            /// Sets register c to a < b, signed, and jumps to `y` when it is.
+            BrLtI32S,
+            /// Sets register c to a < b, unsigned, and jumps to `y` when it is.
+            BrLtI32U,
+            /// Sets register c to a = b, for pairs, and jumps to `y` when it is.
+            BrEqI64,
+            /// Sets register c to a != b, for pairs, and jumps to `y` when it is.
+            BrNeI64,
+            /// Sets register c to a < b, signed, for pairs, and jumps to `y` when it is.
+            BrLtI64S,
+            /// Sets register c to a < b, unsigned, for pairs, and jumps to `y` when it is.
+            BrLtI64U,
+        }
+
+        impl From<Opcode> for StepKind {
+            fn from(op: Opcode) -> Self {
+                match op {
+                    $(Opcode::$name => Self::$name,)*
+                }
+            }
+        }
+    };
+}
+for_each_op!(define_step_kinds);
+
+/// One step of a program.
+///
+/// Register operands fill a, b, c, then the halves of `x` and the low half of `y`, in encoding order; a 32-bit
+/// immediate or ordinal is `y`, a 64-bit immediate is `x` (low) and `y`. A ref operand is its ordinal with the MOVE
+/// bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
+    pub(crate) a: u16,
+    pub(crate) b: u16,
+    pub(crate) c: u16,
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+}
+
+impl Step {
+    /// Returns a step without operands.
+    pub(crate) const fn new(kind: StepKind) -> Self {
+        Self {
+            kind,
+            a: 0,
+            b: 0,
+            c: 0,
+            x: 0,
+            y: 0,
+        }
+    }
+
+    /// Returns the fourth register.
+    #[inline]
+    pub(crate) const fn d(self) -> u16 {
+        (self.x & 0xFFFF) as u16
+    }
+
+    /// Returns the fifth register.
+    #[inline]
+    pub(crate) const fn e(self) -> u16 {
+        (self.x >> 16) as u16
+    }
+
+    /// Returns the sixth register.
+    #[inline]
+    pub(crate) const fn f(self) -> u16 {
+        (self.y & 0xFFFF) as u16
+    }
+
+    /// Returns the 64-bit immediate.
+    #[inline]
+    pub(crate) const fn immediate64(self) -> u64 {
+        self.x as u64 | (self.y as u64) << 32
+    }
+
+    /// Sets the register at `position` of the encoding order, 0 to 5.
+    pub(crate) fn set_register(&mut self, position: usize, register: u16) {
+        let wide = u32::from(register);
+        match position {
+            0 => self.a = register,
+            1 => self.b = register,
+            2 => self.c = register,
+            3 => self.x = self.x & 0xFFFF_0000 | wide,
+            4 => self.x = self.x & 0xFFFF | wide << 16,
+            _ => self.y = wide,
+        }
+    }
+}
+
+/// Flag of an entry of [`Function::offsets`]: the step belongs to the instruction of the step before it.
+pub(crate) const CONTINUES: u32 = 1 << 31;
+
+/// A function ready to run.
+#[derive(Debug)]
+pub(crate) struct Function {
+    /// Its ordinal in the module.
+    pub(crate) ordinal: u32,
+    /// Count of registers of the 32-bit bank.
+    pub(crate) register_count: u16,
+    /// Count of ref registers.
+    pub(crate) ref_count: u16,
+    /// What it does; the last step never falls through.
+    pub(crate) steps: Box<[Step]>,
+    /// Byte offset of the instruction of each step, with [`CONTINUES`].
+    pub(crate) offsets: Box<[u32]>,
+    /// Register lists of switches, branch tables and discards, each found by a start (`x`) and a count (`y`).
+    pub(crate) registers: Box<[u16]>,
+    /// Targets of branch tables, each found by a start (`x`) and a count (`y`).
+    pub(crate) targets: Box<[u32]>,
+    /// Calls of functions of the module, found by `y`.
+    pub(crate) calls: Box<[InternalCall]>,
+    /// Calls of imports, found by `y`.
+    pub(crate) import_calls: Box<[ImportCall]>,
+    /// Values of returns, each found by a start (`x`) and a count (`y`).
+    pub(crate) returns: Box<[Value]>,
+    /// Messages of failures, found by `y`.
+    pub(crate) messages: Box<[Box<str>]>,
+    /// Where the arguments go when the function is called from outside the module.
+    pub(crate) arguments: Box<[Value]>,
+}
+
+/// A value in a register, register pair or ref register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// 32 bits in a register.
+    Word(u16),
+    /// 64 bits in a register pair, given by its low register.
+    Pair(u16),
+    /// A ref; may have the MOVE bit.
+    Ref(u16),
+}
+
+/// A call of a function of the module.
+#[derive(Debug)]
+pub(crate) struct InternalCall {
+    /// Ordinal of the callee.
+    pub(crate) function: u32,
+    /// Arguments, from the caller's registers to the callee's.
+    pub(crate) arguments: Box<[Copy]>,
+    /// Registers of the caller that take the results.
+    pub(crate) results: Box<[Value]>,
+}
+
+/// A call of an import: how its argument block is filled and its results are taken.
+#[derive(Debug)]
+pub(crate) struct ImportCall {
+    /// Ordinal of the import.
+    pub(crate) import: u32,
+    /// The block without its numbers: counts of spans, and slots that name the caller's ref registers.
+    pub(crate) template: Box<[u32]>,
+    /// Registers that go into the block, with the word they go to.
+    pub(crate) arguments: Box<[(Value, u32)]>,
+    /// Ref registers that the call consumes.
+    pub(crate) consumed: Box<[u16]>,
+    /// Registers that take the results.
+    pub(crate) results: Box<[Value]>,
+    /// Count of result words, to check what the import gave.
+    pub(crate) result_words: usize,
+    /// Count of result refs, to check what the import gave.
+    pub(crate) result_refs: usize,
+}
