@@ -18,7 +18,8 @@ pub const OPTIONAL_IMPORT_PREFIX: u8 = b'?';
 /// Results must be written before 0 is returned. Any other value makes the kernel return it at
 /// once and fails the whole dispatch. Called from any worker thread, concurrently with itself. Must
 /// not unwind.
-pub type ImportFn = unsafe extern "C" fn(params: *mut c_void, context: *mut c_void, reserved: *mut c_void) -> c_int;
+pub type ImportFn =
+    unsafe extern "C" fn(params: *mut c_void, context: *mut c_void, reserved: *mut c_void) -> c_int;
 
 /// The host's function through which kernels call imports: `(function, params, context, reserved)`.
 ///

@@ -56,5 +56,9 @@ macro_rules! assert_layout {
 
 /// Returns `aligned_to_4` on targets that align `u64` to 4 bytes, else `aligned_to_8`.
 pub(crate) const fn by_u64_align(aligned_to_4: usize, aligned_to_8: usize) -> usize {
-    if align_of::<u64>() == 4 { aligned_to_4 } else { aligned_to_8 }
+    if align_of::<u64>() == 4 {
+        aligned_to_4
+    } else {
+        aligned_to_8
+    }
 }

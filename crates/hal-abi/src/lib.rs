@@ -57,12 +57,14 @@ mod string;
 
 pub use allocator::{AllocParams, Allocator, AllocatorCommand, AllocatorCtlFn};
 pub use dispatch::{
-    DispatchFn, DispatchState, Environment, LOCAL_MEMORY_PAGE_SIZE, MAX_BINDINGS, MAX_CONSTANTS, WorkgroupState,
+    DispatchFn, DispatchState, Environment, LOCAL_MEMORY_PAGE_SIZE, MAX_BINDINGS, MAX_CONSTANTS,
+    WorkgroupState,
 };
 pub use import::{ImportFn, ImportThunkFn, OPTIONAL_IMPORT_PREFIX};
 pub use plugin::{
-    PLUGIN_QUERY_SYMBOL, PLUGIN_VERSION_0_1, PluginEnvironment, PluginFeatures, PluginHeader, PluginLoadFn,
-    PluginQueryFn, PluginResolveFn, PluginUnloadFn, PluginV0, Resolution, ResolveParams,
+    PLUGIN_QUERY_SYMBOL, PLUGIN_VERSION_0_1, PluginEnvironment, PluginFeatures, PluginHeader,
+    PluginLoadFn, PluginQueryFn, PluginResolveFn, PluginUnloadFn, PluginV0, Resolution,
+    ResolveParams,
 };
 pub use processor::Processor;
 pub use sanitizer::SanitizerKind;

@@ -20,7 +20,8 @@ pub const PLUGIN_VERSION_0_1: u32 = 1;
 ///
 /// NULL means that the plugin cannot serve `max_version`. Hosts pass 1 and NULL: published plugins
 /// exist that answer NULL to anything larger. Pure, callable repeatedly and from any thread.
-pub type PluginQueryFn = unsafe extern "C" fn(max_version: u32, reserved: *mut c_void) -> *const *const PluginHeader;
+pub type PluginQueryFn =
+    unsafe extern "C" fn(max_version: u32, reserved: *mut c_void) -> *const *const PluginHeader;
 
 /// The description of a plugin. Immutable, owned by the plugin, valid until its code is unmapped.
 #[repr(C)]
@@ -123,8 +124,11 @@ pub type PluginUnloadFn = unsafe extern "C" fn(self_: *mut c_void);
 ///
 /// OK if every required slot is filled; NOT_FOUND if one is still NULL; any other status aborts the
 /// resolution of the whole executable. `*out_resolution` is always written, starting from zero.
-pub type PluginResolveFn =
-    unsafe extern "C" fn(self_: *mut c_void, params: *const ResolveParams, out_resolution: *mut Resolution) -> Status;
+pub type PluginResolveFn = unsafe extern "C" fn(
+    self_: *mut c_void,
+    params: *const ResolveParams,
+    out_resolution: *mut Resolution,
+) -> Status;
 
 /// What a host offers to the plugins it loads.
 #[repr(C)]

@@ -121,6 +121,9 @@ mod tests {
     #[test]
     fn the_x86_64_v3_level_has_the_mask_the_compiler_bakes_in() {
         use x86_64::{AVX, AVX2, F16C, FMA, SSE3, SSE4_1, SSE4_2, SSSE3};
-        assert_eq!(SSE3 | SSSE3 | SSE4_1 | SSE4_2 | AVX | FMA | F16C | AVX2, 0xCC0F);
+        assert_eq!(
+            SSE3 | SSSE3 | SSE4_1 | SSE4_2 | AVX | FMA | F16C | AVX2,
+            0xCC0F
+        );
     }
 }

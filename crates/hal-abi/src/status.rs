@@ -132,7 +132,10 @@ impl Status {
     /// A malformed status (an address whose low bits are zero) has code [`StatusCode::OK`] although
     /// it is not OK: test [`Status::is_ok`] first.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the mask leaves five bits, which fit any integer")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the mask leaves five bits, which fit any integer"
+    )]
     pub const fn code(self) -> StatusCode {
         StatusCode((self.0 & StatusCode::MASK as usize) as u32)
     }

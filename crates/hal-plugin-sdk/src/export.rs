@@ -333,7 +333,7 @@ pub unsafe fn call<P: Plugin, B: Plain>(
 /// ```
 #[macro_export]
 macro_rules! export_plugin {
-    ($plugin:ty { $(unsafe $name:literal => $function:path),* $(,)? }) => {
+    ($plugin:ty { $(unsafe $name:expr => $function:path),* $(,)? }) => {
         const _: () = {
             $crate::static_plugin! {
                 fn query for $plugin { $(unsafe $name => $function),* }
@@ -382,7 +382,7 @@ macro_rules! static_plugin {
     (
         $(#[$attribute:meta])*
         $visibility:vis fn $query:ident for $plugin:ty {
-            $(unsafe $name:literal => $function:path),* $(,)?
+            $(unsafe $name:expr => $function:path),* $(,)?
         }
     ) => {
         $(#[$attribute])*

@@ -28,8 +28,10 @@ pub const LIBRARY_VERSION_0_6: u32 = 6;
 ///
 /// A compiled library answers exactly one `max_version`, its own, and NULL to all others. The
 /// environment's imports are not resolved yet.
-pub type LibraryQueryFn =
-    unsafe extern "C" fn(max_version: u32, environment: *const Environment) -> *const *const LibraryHeader;
+pub type LibraryQueryFn = unsafe extern "C" fn(
+    max_version: u32,
+    environment: *const Environment,
+) -> *const *const LibraryHeader;
 
 /// The description of a library. Immutable, like all tables here, and valid while its code is
 /// mapped.

@@ -4,7 +4,9 @@
 
 use core::ffi::c_char;
 
-use super::{ConstantTable, ImportTable, LibraryHeader, SourceFileTable, SourceLocation, StageLocationTable};
+use super::{
+    ConstantTable, ImportTable, LibraryHeader, SourceFileTable, SourceLocation, StageLocationTable,
+};
 use crate::DispatchFn;
 use crate::layout::by_u64_align;
 
