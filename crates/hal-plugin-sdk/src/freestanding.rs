@@ -125,20 +125,25 @@ pub unsafe fn memset(destination: *mut u8, value: c_int, len: usize) -> *mut u8 
 /// Both are readable for `len` bytes.
 #[inline(always)]
 pub unsafe fn memcmp(left: *const u8, right: *const u8, len: usize) -> c_int {
-    let mut offset = 0;
-    while len - offset >= size_of::<u64>() {
-        // SAFETY: within `len`, as promised by the caller.
-        let left_word = unsafe { left.wrapping_add(offset).cast::<u64>().read_unaligned() };
-        // SAFETY: within `len`, as promised by the caller.
-        let right_word = unsafe { right.wrapping_add(offset).cast::<u64>().read_unaligned() };
-        if left_word != right_word {
-            // The first byte in memory decides, so it must be the most significant.
-            let is_less = u64::from_be(left_word) < u64::from_be(right_word);
-            return if is_less { -1 } else { 1 };
+    const WORD: usize = size_of::<u64>();
+    if len >= WORD {
+        let last = len - WORD;
+        let mut offset = 0;
+        while offset < last {
+            // SAFETY: within `len`, as promised by the caller.
+            let order = unsafe { compare_words(left, right, offset) };
+            if order != 0 {
+                return order;
+            }
+            keep_loop();
+            offset += WORD;
         }
-        keep_loop();
-        offset += size_of::<u64>();
+        // The last word reaches back over bytes that are equal, so it decides by those that are
+        // left.
+        // SAFETY: within `len`, as promised by the caller.
+        return unsafe { compare_words(left, right, last) };
     }
+    let mut offset = 0;
     while offset < len {
         // SAFETY: within `len`, as promised by the caller.
         let left_byte = unsafe { left.wrapping_add(offset).read() };
@@ -151,6 +156,30 @@ pub unsafe fn memcmp(left: *const u8, right: *const u8, len: usize) -> c_int {
         offset += 1;
     }
     0
+}
+
+/// Compares the eight bytes at `offset`, the first of them first.
+///
+/// # Safety
+///
+/// The bytes are readable from both.
+#[inline(always)]
+unsafe fn compare_words(left: *const u8, right: *const u8, offset: usize) -> c_int {
+    let left = left.wrapping_add(offset).cast::<u64>();
+    let right = right.wrapping_add(offset).cast::<u64>();
+    // SAFETY: the caller gives readable bytes.
+    let left = unsafe { left.read_unaligned() };
+    // SAFETY: the caller gives readable bytes.
+    let right = unsafe { right.read_unaligned() };
+    if left == right {
+        return 0;
+    }
+    // The first byte in memory decides, so it must be the most significant.
+    if u64::from_be(left) < u64::from_be(right) {
+        -1
+    } else {
+        1
+    }
 }
 
 /// C's `strlen`.

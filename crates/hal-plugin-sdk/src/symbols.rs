@@ -109,6 +109,13 @@ impl<'table> Search<'table> {
 
     /// Returns the function with this name.
     pub(crate) fn find(&mut self, name: &[u8]) -> Option<ImportFn> {
+        // The common case, a request for all of the table in order, takes one comparison a name.
+        if let Some(function) = self.table.get(self.next)
+            && function.name == name
+        {
+            self.next += 1;
+            return Some(function.import);
+        }
         let (before, ahead) = self.table.split_at_checked(self.next)?;
         for (step, function) in ahead.iter().take(WALK_LENGTH).enumerate() {
             match function.name.cmp(name) {
