@@ -77,9 +77,18 @@ impl<'a> ArgumentBlock<'a> {
     /// `INVALID_ARGUMENT` when the slot lies outside the block or its index outside the refs.
     #[inline]
     pub fn reference(&self, offset: usize) -> Result<&'a Ref> {
-        let Some(&index) = self.words.get(offset) else {
-            return Err(too_short(offset, self.words.len()));
-        };
+        match self.words.get(offset) {
+            Some(&index) => self.resolve(index),
+            None => Err(too_short(offset, self.words.len())),
+        }
+    }
+
+    /// Returns the ref that a slot with this index names.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the index lies outside the refs and is not [`NULL_REF`].
+    #[inline]
+    pub fn resolve(&self, index: u32) -> Result<&'a Ref> {
         match self.refs.get(index as usize) {
             Some(reference) => Ok(reference),
             None if index == NULL_REF => Ok(&Ref::Null),

@@ -14,7 +14,7 @@ mod trap;
 mod value;
 
 pub use argument_block::{ArgumentBlock, ArgumentReader, ArgumentWriter, Results};
-pub use buffer::{Access, BUFFER_ALIGNMENT, Buffer, BufferPool, BytesOwner, Word};
+pub use buffer::{Access, BUFFER_ALIGNMENT, Buffer, BufferPool, Bytes, BytesOwner, Word};
 pub use context::{
     Context, ContextBuilder, Function, InterruptHandle, Invocation, InvocationOptions,
     MAX_CALL_DEPTH, Tracer,

@@ -51,7 +51,7 @@ impl Trap {
         }))
     }
 
-    /// Returns a trap whose message is that of `source`, which stays reachable through [`Error::source`].
+    /// Returns a trap with a code, a message and a cause, which stays reachable through [`Error::source`].
     ///
     /// Use it where an error of another layer crosses into the VM: the chain of causes of `source` is kept.
     #[cold]
@@ -59,12 +59,12 @@ impl Trap {
     pub fn from_error(
         code: StatusCode,
         message: impl Into<String>,
-        source: impl Error + Send + Sync + 'static,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self(Box::new(Content {
             code,
             message: message.into(),
-            source: Some(Arc::new(source)),
+            source: Some(Arc::from(source.into())),
             frames: Vec::new(),
         }))
     }
@@ -157,6 +157,19 @@ mod tests {
     #[test]
     fn a_trap_is_one_pointer() {
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn a_cause_is_kept_boxed_or_not() {
+        let cause = || Trap::invalid_argument("inner");
+        let boxed: Box<dyn Error + Send + Sync> = Box::new(cause());
+        for trap in [
+            Trap::from_error(StatusCode::INTERNAL, "outer", cause()),
+            Trap::from_error(StatusCode::INTERNAL, "outer", boxed),
+        ] {
+            let found = trap.source().and_then(|cause| cause.downcast_ref::<Trap>());
+            assert_eq!(found.map(Trap::message), Some("inner"));
+        }
     }
 
     #[test]

@@ -39,6 +39,15 @@ impl<T: AsRef<[u8]> + Send + Sync + 'static> BytesOwner for T {
     }
 }
 
+/// Bytes of a buffer, as what they are.
+#[derive(Clone, Copy, Debug)]
+pub enum Bytes<'a> {
+    /// Bytes that nothing writes.
+    Constant(&'a [u8]),
+    /// Bytes that others may read and write at any time.
+    Shared(&'a [AtomicU8]),
+}
+
 /// Bytes with their owner. See the module's argument for its invariant.
 pub(super) struct Memory {
     data: NonNull<u8>,
@@ -188,26 +197,28 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes as atomics, or `None` when they are constant.
-    pub(super) fn shared(&self) -> Option<&[AtomicU8]> {
+    /// Returns the bytes as what they are.
+    #[inline]
+    pub(super) fn bytes(&self) -> Bytes<'_> {
         if self.is_constant() {
-            return None;
+            let bytes = NonNull::slice_from_raw_parts(self.data, self.length);
+            // SAFETY: the bytes are valid while `self` is borrowed and constant bytes are never written.
+            return Bytes::Constant(unsafe { bytes.as_ref() });
         }
         let data = self.data.cast::<AtomicU8>();
         let bytes = NonNull::slice_from_raw_parts(data, self.length);
         // SAFETY: the bytes are valid while `self` is borrowed, `AtomicU8` has the layout of `u8`, and bytes that are
         // not constant are accessed atomically.
-        Some(unsafe { bytes.as_ref() })
+        Bytes::Shared(unsafe { bytes.as_ref() })
     }
 
     /// Returns the bytes, or `None` when they are not constant.
+    #[inline]
     pub(super) fn constant_bytes(&self) -> Option<&[u8]> {
-        if !self.is_constant() {
-            return None;
+        match self.bytes() {
+            Bytes::Constant(bytes) => Some(bytes),
+            Bytes::Shared(_) => None,
         }
-        let bytes = NonNull::slice_from_raw_parts(self.data, self.length);
-        // SAFETY: the bytes are valid while `self` is borrowed and constant bytes are never written.
-        Some(unsafe { bytes.as_ref() })
     }
 
     /// Returns the bytes of a block for reading and writing, or `None` when they are not this memory's own.

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use crate::{Result, StatusCode, Trap};
 
-pub use memory::BytesOwner;
 use memory::Memory;
+pub use memory::{Bytes, BytesOwner};
 pub use pool::BufferPool;
 pub use word::Word;
 
@@ -168,10 +168,9 @@ impl Buffer {
     /// Returns the bytes as shared atomics, or `None` when the buffer is read-only.
     #[must_use]
     pub fn as_shared(&self) -> Option<&[AtomicU8]> {
-        if self.access.is_mutable() {
-            self.memory.shared()
-        } else {
-            None
+        match self.memory.bytes() {
+            Bytes::Shared(bytes) if self.access.is_mutable() => Some(bytes),
+            Bytes::Shared(_) | Bytes::Constant(_) => None,
         }
     }
 
@@ -179,6 +178,20 @@ impl Buffer {
     #[must_use]
     pub fn as_constant(&self) -> Option<&[u8]> {
         self.memory.constant_bytes()
+    }
+
+    /// Returns `length` bytes from `offset`, for a kernel to work on. Shared bytes of a read-only buffer are returned
+    /// as well: whether they are written is up to the kernel.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` when the range does not lie in the buffer.
+    #[inline]
+    pub fn span(&self, offset: u64, length: u64) -> Result<Bytes<'_>> {
+        let range = self.range(offset, length, 1)?;
+        Ok(match self.memory.bytes() {
+            Bytes::Constant(bytes) => Bytes::Constant(&bytes[range]),
+            Bytes::Shared(bytes) => Bytes::Shared(&bytes[range]),
+        })
     }
 
     /// Returns the bytes for reading and writing when `buffer` is the only reference to them.

@@ -137,6 +137,26 @@ fn a_shared_buffer_is_not_exclusive() {
 }
 
 #[test]
+fn a_span_is_what_its_bytes_are_whatever_the_rights() {
+    let constant = Buffer::constant(Arc::new([1, 2, 3, 4]), 0..4, Access::CONSTANT).unwrap();
+    assert!(matches!(constant.span(1, 2), Ok(Bytes::Constant([2, 3]))));
+    let part = constant.subspan(1, 3).unwrap();
+    assert!(matches!(part.span(1, 2), Ok(Bytes::Constant([3, 4]))));
+    for access in [Access::HOST, Access::HOST_CONSTANT] {
+        let shared = Buffer::copied_from(&[1, 2, 3, 4], access).unwrap();
+        let Ok(Bytes::Shared([byte, _])) = shared.span(1, 2) else {
+            panic!("not the two shared bytes");
+        };
+        assert_eq!(byte.load(core::sync::atomic::Ordering::Relaxed), 2);
+        assert!(matches!(shared.span(4, 0), Ok(Bytes::Shared([]))));
+        for (offset, length) in [(3, 2), (5, 0), (u64::MAX, 1), (1, u64::MAX)] {
+            let error = shared.span(offset, length).unwrap_err();
+            assert_eq!(error.code(), StatusCode::OUT_OF_RANGE);
+        }
+    }
+}
+
+#[test]
 fn the_hash_is_sip_hash_2_4() {
     let buffer = sequence(16);
     assert_eq!(buffer.hash(0, 16).unwrap(), 4_551_675_220_716_592_091);
