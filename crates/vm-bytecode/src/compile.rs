@@ -9,7 +9,9 @@ use vm::{Atom, CallingConvention, Item};
 
 use crate::code::{AnyReg, FunctionRef, Instruction, Operand, Register, RemapPair};
 use crate::interpreter::{Copy, MOVE_BIT, REF_MASK};
-use crate::program::{CONTINUES, Function, ImportCall, InternalCall, Step, StepKind, Value};
+use crate::program::{
+    BACKWARDS, CONTINUES, Function, ImportCall, InternalCall, Step, StepKind, Value,
+};
 use crate::{Opcode, PoolRange, VerifiedFunction, VerifiedModule};
 
 /// Whether steps may stand for several instructions.
@@ -36,7 +38,8 @@ struct Compiler<'a> {
     steps: Vec<Step>,
     offsets: Vec<u32>,
     registers: Vec<u16>,
-    targets: Vec<Target>,
+    /// Targets of branch tables, with the step that uses each.
+    targets: Vec<(usize, Target)>,
     calls: Vec<InternalCall>,
     import_calls: Vec<ImportCall>,
     returns: Vec<Value>,
@@ -102,12 +105,12 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        for &jump in &self.jumps {
-            let step = &mut self.steps[jump];
-            step.y = self.block_starts[step.y as usize];
+        for &at in &self.jumps {
+            let step = &mut self.steps[at];
+            step.y = target(at, self.block_starts[step.y as usize]);
         }
-        let targets = self.targets.iter().map(|target| match *target {
-            Target::Block(block) => self.block_starts[block as usize],
+        let targets = self.targets.iter().map(|&(at, branch)| match branch {
+            Target::Block(block) => target(at, self.block_starts[block as usize]),
             Target::Step(step) => step,
         });
         let convention = self.function.convention();
@@ -411,23 +414,18 @@ impl<'a> Compiler<'a> {
 
     /// Compiles a `cond_br` whose test is `test`, a step that jumps when the condition holds.
     fn conditional(&mut self, test: Step, branch: &Instruction<'a>, block: usize) {
-        let [_, then_block, then_remap, else_block, else_remap] = *branch.operands() else {
-            unreachable!("`cond_br` has five operands");
+        let [then_edge, else_edge] = self.edges(branch);
+        let negated = Step {
+            kind: test.kind.negated().unwrap_or(test.kind),
+            ..test
         };
-        let then_edge = self.edge(branch, then_block, then_remap);
-        let else_edge = self.edge(branch, else_block, else_remap);
-        if then_edge.copies.is_empty() {
+        let falls_into_then = then_edge.block as usize == block + 1;
+        if else_edge.copies.is_empty() && (falls_into_then || !then_edge.copies.is_empty()) {
+            self.jump(negated, else_edge.block);
+            self.branch(then_edge, block);
+        } else if then_edge.copies.is_empty() {
             self.jump(test, then_edge.block);
             self.branch(else_edge, block);
-        } else if else_edge.copies.is_empty() && test.kind == StepKind::CondBr {
-            self.jump(
-                Step {
-                    kind: StepKind::BrZero,
-                    ..test
-                },
-                else_edge.block,
-            );
-            self.branch(then_edge, block);
         } else {
             let at = self.steps.len();
             self.emit(test);
@@ -442,7 +440,7 @@ impl<'a> Compiler<'a> {
         let at = self.steps.len();
         let start = self.targets.len();
         self.targets
-            .extend(cases.iter().map(|case| Target::Block(case.block)));
+            .extend(cases.iter().map(|case| (at, Target::Block(case.block))));
         let (x, y) = (index32(start), index32(cases.len()));
         self.emit(Step {
             a: index,
@@ -462,19 +460,56 @@ impl<'a> Compiler<'a> {
             .enumerate()
             .filter(|(_, case)| !case.copies.is_empty())
         {
-            self.targets[start + position] = Target::Step(index32(self.steps.len()));
+            self.targets[start + position].1 = Target::Step(index32(self.steps.len()));
             self.copies(case.copies);
             self.jump(Step::new(StepKind::Br), case.block);
         }
     }
 
-    /// Emits the copies of an edge and a jump to its block, unless that is the next one.
-    fn branch(&mut self, edge: Edge<'_>, block: usize) {
+    /// Emits the copies of an edge and the way on to its block.
+    ///
+    /// The way is nothing when the block comes next. When the block is the head of a loop that only compares and
+    /// branches, it is a copy of that branch: the loop then takes one jump less each time around.
+    fn branch(&mut self, edge: Edge<'a>, block: usize) {
         self.copies(edge.copies);
-        let falls_through = edge.block as usize == block + 1;
-        if !falls_through || self.fusion == Fusion::Plain {
-            self.jump(Step::new(StepKind::Br), edge.block);
+        let target = edge.block as usize;
+        if self.fusion == Fusion::Fused {
+            if target == block + 1 {
+                return;
+            }
+            if target <= block
+                && let Some((test, then_block, else_block)) = self.loop_head(target)
+            {
+                // The copy's own jumps are plain, so that heads which lead to each other are not copied forever.
+                self.jump(test, then_block);
+                if else_block as usize != block + 1 {
+                    self.jump(Step::new(StepKind::Br), else_block);
+                }
+                return;
+            }
         }
+        self.jump(Step::new(StepKind::Br), edge.block);
+    }
+
+    /// Returns the test and the two ways on of a block that holds nothing else, when they copy nothing.
+    fn loop_head(&self, block: usize) -> Option<(Step, u32, u32)> {
+        let mut instructions = self.function.instructions(&self.function.blocks()[block]);
+        let (compare, branch) = (instructions.next()?, instructions.next()?);
+        let test = self.fused_compare(&compare, &branch)?;
+        let [then_edge, else_edge] = self.edges(&branch);
+        let plain = then_edge.copies.is_empty() && else_edge.copies.is_empty();
+        plain.then_some((test, then_edge.block, else_edge.block))
+    }
+
+    /// Returns the two ways on of a `cond_br`.
+    fn edges(&self, branch: &Instruction<'a>) -> [Edge<'a>; 2] {
+        let [_, then_block, then_remap, else_block, else_remap] = *branch.operands() else {
+            unreachable!("`cond_br` has five operands");
+        };
+        [
+            self.edge(branch, then_block, then_remap),
+            self.edge(branch, else_block, else_remap),
+        ]
     }
 
     fn jump(&mut self, step: Step, block: u32) {
@@ -596,6 +631,15 @@ impl<'a> Compiler<'a> {
 }
 
 const REF_BIT: u16 = 0x8000;
+
+/// Returns the target of the jump at step `at`.
+fn target(at: usize, step: u32) -> u32 {
+    if step as usize <= at {
+        step | BACKWARDS
+    } else {
+        step
+    }
+}
 
 fn ref_bits(ordinal: u16, is_move: bool) -> u16 {
     if is_move { ordinal | MOVE_BIT } else { ordinal }

@@ -23,20 +23,36 @@ macro_rules! define_step_kinds {
             BrZero,
             /// Sets register c to a = b and jumps to `y` when it is.
             BrEqI32,
+            /// Sets register c to a = b and jumps to `y` when it is not.
+            BrNotEqI32,
             /// Sets register c to a != b and jumps to `y` when it is.
             BrNeI32,
+            /// Sets register c to a != b and jumps to `y` when it is not.
+            BrNotNeI32,
             /// Sets register c to a < b, signed, and jumps to `y` when it is.
             BrLtI32S,
             /// Sets register c to a < b, unsigned, and jumps to `y` when it is.
             BrLtI32U,
             /// Sets register c to a = b, for pairs, and jumps to `y` when it is.
             BrEqI64,
+            /// Sets register c to a = b, for pairs, and jumps to `y` when it is not.
+            BrNotEqI64,
             /// Sets register c to a != b, for pairs, and jumps to `y` when it is.
             BrNeI64,
+            /// Sets register c to a != b, for pairs, and jumps to `y` when it is not.
+            BrNotNeI64,
             /// Sets register c to a < b, signed, for pairs, and jumps to `y` when it is.
             BrLtI64S,
             /// Sets register c to a < b, unsigned, for pairs, and jumps to `y` when it is.
             BrLtI64U,
+            /// Sets register c to a < b, signed, and jumps to `y` when it is not.
+            BrNotLtI32S,
+            /// Sets register c to a < b, unsigned, and jumps to `y` when it is not.
+            BrNotLtI32U,
+            /// Sets register c to a < b, signed, for pairs, and jumps to `y` when it is not.
+            BrNotLtI64S,
+            /// Sets register c to a < b, unsigned, for pairs, and jumps to `y` when it is not.
+            BrNotLtI64U,
         }
 
         impl From<Opcode> for StepKind {
@@ -54,7 +70,7 @@ for_each_op!(define_step_kinds);
 ///
 /// Register operands fill a, b, c, then the halves of `x` and the low half of `y`, in encoding order; a 32-bit
 /// immediate or ordinal is `y`, a 64-bit immediate is `x` (low) and `y`. A ref operand is its ordinal with the MOVE
-/// bit.
+/// bit. A jump's target is `y`, with [`BACKWARDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) kind: StepKind,
@@ -80,25 +96,25 @@ impl Step {
 
     /// Returns the fourth register.
     #[inline]
-    pub(crate) const fn d(self) -> u16 {
+    pub(crate) const fn d(&self) -> u16 {
         (self.x & 0xFFFF) as u16
     }
 
     /// Returns the fifth register.
     #[inline]
-    pub(crate) const fn e(self) -> u16 {
+    pub(crate) const fn e(&self) -> u16 {
         (self.x >> 16) as u16
     }
 
     /// Returns the sixth register.
     #[inline]
-    pub(crate) const fn f(self) -> u16 {
+    pub(crate) const fn f(&self) -> u16 {
         (self.y & 0xFFFF) as u16
     }
 
     /// Returns the 64-bit immediate.
     #[inline]
-    pub(crate) const fn immediate64(self) -> u64 {
+    pub(crate) const fn immediate64(&self) -> u64 {
         self.x as u64 | (self.y as u64) << 32
     }
 
@@ -115,6 +131,27 @@ impl Step {
         }
     }
 }
+
+impl StepKind {
+    /// Returns the step that jumps exactly when this one does not; `None` for one that is no conditional jump.
+    pub(crate) const fn negated(self) -> Option<Self> {
+        Some(match self {
+            Self::CondBr => Self::BrZero,
+            Self::BrEqI32 => Self::BrNotEqI32,
+            Self::BrNeI32 => Self::BrNotNeI32,
+            Self::BrLtI32S => Self::BrNotLtI32S,
+            Self::BrLtI32U => Self::BrNotLtI32U,
+            Self::BrEqI64 => Self::BrNotEqI64,
+            Self::BrNeI64 => Self::BrNotNeI64,
+            Self::BrLtI64S => Self::BrNotLtI64S,
+            Self::BrLtI64U => Self::BrNotLtI64U,
+            _ => return None,
+        })
+    }
+}
+
+/// Flag of a jump's target: the jump goes backwards.
+pub(crate) const BACKWARDS: u32 = 1 << 31;
 
 /// Flag of an entry of [`Function::offsets`]: the step belongs to the instruction of the step before it.
 pub(crate) const CONTINUES: u32 = 1 << 31;
@@ -134,7 +171,7 @@ pub(crate) struct Function {
     pub(crate) offsets: Box<[u32]>,
     /// Register lists of switches, branch tables and discards, each found by a start (`x`) and a count (`y`).
     pub(crate) registers: Box<[u16]>,
-    /// Targets of branch tables, each found by a start (`x`) and a count (`y`).
+    /// Targets of branch tables, each found by a start (`x`) and a count (`y`), with [`BACKWARDS`].
     pub(crate) targets: Box<[u32]>,
     /// Calls of functions of the module, found by `y`.
     pub(crate) calls: Box<[InternalCall]>,

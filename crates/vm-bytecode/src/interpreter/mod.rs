@@ -19,7 +19,7 @@ use std::sync::Arc;
 use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
 
 use crate::module::BytecodeInstance;
-use crate::program::{CONTINUES, Function, Step, StepKind};
+use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
 use stack::take_or_clone;
 
 use list::{list, set_list};
@@ -111,7 +111,7 @@ impl Interpreter<'_> {
             results,
         } = window;
         let steps = &function.steps[..];
-        let mut pc = *next;
+        let mut rest = steps[*next..].iter();
 
         /// Unwraps the result of an operation, or leaves the loop.
         macro_rules! check {
@@ -119,7 +119,7 @@ impl Interpreter<'_> {
                 match $result {
                     Ok(value) => value,
                     Err(trap) => {
-                        *next = pc;
+                        *next = steps.len() - rest.len();
                         return Err(trap);
                     }
                 }
@@ -128,11 +128,11 @@ impl Interpreter<'_> {
         /// Goes on at a step. A program that does not end is stopped at its jumps backwards.
         macro_rules! jump {
             ($target:expr) => {{
-                let target = $target as usize;
-                if target < pc {
+                let target: u32 = $target;
+                if target & BACKWARDS != 0 {
                     check!(self.invocation.check_interrupt());
                 }
-                pc = target;
+                rest = steps[(target & !BACKWARDS) as usize..].iter();
             }};
         }
         /// Sets a register from one or two others, read and written as one type.
@@ -159,13 +159,13 @@ impl Interpreter<'_> {
                 r.set_word($step.c, u32::from($value));
             }};
         }
-        /// Compares as `compare!` and jumps when it holds.
+        /// Compares as `compare!` and jumps when the outcome is the one given.
         macro_rules! compare_and_branch {
-            ($step:ident, $read:ident, |$a:ident, $b:ident| $value:expr) => {{
+            ($step:ident, $read:ident, $outcome:literal, |$a:ident, $b:ident| $value:expr) => {{
                 let ($a, $b) = (r.$read($step.a), r.$read($step.b));
                 let holds = $value;
                 r.set_word($step.c, u32::from(holds));
-                if holds {
+                if holds == $outcome {
                     jump!($step.y);
                 }
             }};
@@ -194,10 +194,11 @@ impl Interpreter<'_> {
         }
 
         loop {
-            let step = steps[pc];
-            pc += 1;
+            let Some(step) = rest.next() else {
+                unreachable!("the last step of a function returns, fails or jumps");
+            };
             if M::METERED {
-                check!(self.meter(function, pc - 1));
+                check!(self.meter(function, steps.len() - rest.len() - 1));
             }
             match step.kind {
                 // Globals.
@@ -451,22 +452,30 @@ impl Interpreter<'_> {
                 StepKind::ExtI32I64U => r.set_pair(step.b, r.word(step.a).into()),
                 // Comparisons.
                 StepKind::CmpEqI32 => compare!(step, word, |a, b| a == b),
-                StepKind::BrEqI32 => compare_and_branch!(step, word, |a, b| a == b),
+                StepKind::BrEqI32 => compare_and_branch!(step, word, true, |a, b| a == b),
+                StepKind::BrNotEqI32 => compare_and_branch!(step, word, false, |a, b| a == b),
                 StepKind::CmpNeI32 => compare!(step, word, |a, b| a != b),
-                StepKind::BrNeI32 => compare_and_branch!(step, word, |a, b| a != b),
+                StepKind::BrNeI32 => compare_and_branch!(step, word, true, |a, b| a != b),
+                StepKind::BrNotNeI32 => compare_and_branch!(step, word, false, |a, b| a != b),
                 StepKind::CmpLtI32S => compare!(step, i32, |a, b| a < b),
-                StepKind::BrLtI32S => compare_and_branch!(step, i32, |a, b| a < b),
+                StepKind::BrLtI32S => compare_and_branch!(step, i32, true, |a, b| a < b),
+                StepKind::BrNotLtI32S => compare_and_branch!(step, i32, false, |a, b| a < b),
                 StepKind::CmpLtI32U => compare!(step, word, |a, b| a < b),
-                StepKind::BrLtI32U => compare_and_branch!(step, word, |a, b| a < b),
+                StepKind::BrLtI32U => compare_and_branch!(step, word, true, |a, b| a < b),
+                StepKind::BrNotLtI32U => compare_and_branch!(step, word, false, |a, b| a < b),
                 StepKind::CmpNzI32 => r.set_word(step.b, u32::from(r.word(step.a) != 0)),
                 StepKind::CmpEqI64 => compare!(step, pair, |a, b| a == b),
-                StepKind::BrEqI64 => compare_and_branch!(step, pair, |a, b| a == b),
+                StepKind::BrEqI64 => compare_and_branch!(step, pair, true, |a, b| a == b),
+                StepKind::BrNotEqI64 => compare_and_branch!(step, pair, false, |a, b| a == b),
                 StepKind::CmpNeI64 => compare!(step, pair, |a, b| a != b),
-                StepKind::BrNeI64 => compare_and_branch!(step, pair, |a, b| a != b),
+                StepKind::BrNeI64 => compare_and_branch!(step, pair, true, |a, b| a != b),
+                StepKind::BrNotNeI64 => compare_and_branch!(step, pair, false, |a, b| a != b),
                 StepKind::CmpLtI64S => compare!(step, i64, |a, b| a < b),
-                StepKind::BrLtI64S => compare_and_branch!(step, i64, |a, b| a < b),
+                StepKind::BrLtI64S => compare_and_branch!(step, i64, true, |a, b| a < b),
+                StepKind::BrNotLtI64S => compare_and_branch!(step, i64, false, |a, b| a < b),
                 StepKind::CmpLtI64U => compare!(step, pair, |a, b| a < b),
-                StepKind::BrLtI64U => compare_and_branch!(step, pair, |a, b| a < b),
+                StepKind::BrLtI64U => compare_and_branch!(step, pair, true, |a, b| a < b),
+                StepKind::BrNotLtI64U => compare_and_branch!(step, pair, false, |a, b| a < b),
                 StepKind::CmpNzI64 => r.set_word(step.b, u32::from(r.pair(step.a) != 0)),
                 StepKind::CmpEqRef => {
                     r.set_word(
@@ -634,7 +643,7 @@ impl Interpreter<'_> {
                     }
                 }
                 StepKind::Call => {
-                    *next = pc;
+                    *next = steps.len() - rest.len();
                     return Ok(Exit::Call(step.y));
                 }
                 StepKind::CallVariadic => {
@@ -646,7 +655,7 @@ impl Interpreter<'_> {
                     check!(self.call_import_until_done(call, &mut r, refs, words, results));
                 }
                 StepKind::Return => {
-                    *next = pc;
+                    *next = steps.len() - rest.len();
                     return Ok(Exit::Return(range(step)));
                 }
                 StepKind::Fail => {
@@ -806,7 +815,7 @@ fn index(operand: u16) -> usize {
 
 /// Returns the range of a pool that a step names.
 #[inline(always)]
-fn range(step: Step) -> Range<usize> {
+fn range(step: &Step) -> Range<usize> {
     let start = step.x as usize;
     start..start + step.y as usize
 }
