@@ -1,0 +1,64 @@
+//! A value that is replaced as a whole: readers never wait, writers never lose.
+//!
+//! This is the only place that knows `arc-swap`. Version 1.9.5 or newer is required: older ones can
+//! hand a reader a value that was stored in another cell.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+
+/// A cell that publishes immutable snapshots of a `T`.
+pub(crate) struct SnapshotCell<T> {
+    current: ArcSwap<T>,
+    /// Held while a writer derives the next snapshot from the current one, so that two writers
+    /// never start from the same. Nothing but the derivation happens under it.
+    writer: Mutex<()>,
+}
+
+impl<T> SnapshotCell<T> {
+    /// Creates a cell that holds `value`.
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            current: ArcSwap::from_pointee(value),
+            writer: Mutex::new(()),
+        }
+    }
+
+    /// Returns the current snapshot for the length of a call.
+    pub(crate) fn load(&self) -> Guard<Arc<T>> {
+        self.current.load()
+    }
+
+    /// Returns the current snapshot to keep.
+    pub(crate) fn load_full(&self) -> Arc<T> {
+        self.current.load_full()
+    }
+
+    /// Replaces the snapshot by the one that `derive` makes from it, and returns what else `derive`
+    /// returns. If `derive` fails nothing changes.
+    ///
+    /// `derive` runs under the writer's lock: it must not call into foreign code, and what it
+    /// captures by value is dropped under the lock if it fails, so it borrows whatever has a drop
+    /// that runs foreign code. The previous snapshot is dropped after the lock is released, because
+    /// that may unload plugins, and those may do anything.
+    pub(crate) fn update<R, E>(
+        &self,
+        derive: impl FnOnce(&T) -> Result<(T, R), E>,
+    ) -> Result<R, E> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.load_full();
+        let (next, result) = derive(&current)?;
+        let previous = self.current.swap(Arc::new(next));
+        drop(writer);
+        drop(previous);
+        drop(current);
+        Ok(result)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for SnapshotCell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SnapshotCell").field(&self.load()).finish()
+    }
+}
