@@ -333,6 +333,16 @@ impl<'a> Table<'a> {
         Ok(Some(self.position + usize::from(offset)))
     }
 
+    /// Returns the file offset of a field, for tests that spoil it.
+    #[cfg(test)]
+    pub(crate) fn file_offset(&self, field: Field) -> usize {
+        let position = self
+            .position(field, 1)
+            .expect("the table is sound")
+            .expect("the field is present");
+        self.buffer.base + position
+    }
+
     fn scalar<const N: usize>(&self, field: Field) -> Result<Option<[u8; N]>, FieldError> {
         let Some(position) = self.position(field, N)? else {
             return Ok(None);

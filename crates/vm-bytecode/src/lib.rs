@@ -25,6 +25,8 @@ mod compile;
 mod debug;
 mod decode;
 mod disassemble;
+#[cfg(test)]
+mod encode;
 mod fault;
 mod features;
 mod file_kind;
@@ -35,6 +37,8 @@ mod module;
 mod module_def;
 mod program;
 mod schema;
+#[cfg(test)]
+mod testing;
 mod verify;
 
 pub use archive::{Archive, ArchiveError, Container};

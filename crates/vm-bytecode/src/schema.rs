@@ -3,6 +3,9 @@
 //! Checks the structure and that each name and range is there; see `docs/vm.md`, section "Flatbuffer schema". Fields
 //! that neither compilers write nor runtimes read (`rwdata_segments`) are skipped.
 
+#[cfg(test)]
+mod tests;
+
 use vm::StatusCode;
 
 use crate::flatbuffer::{Field, FieldError, FlatBuffer, Problem, Table};

@@ -9,6 +9,8 @@
 mod error;
 mod function;
 mod operands;
+#[cfg(test)]
+mod tests;
 
 use core::ops::Range;
 
@@ -75,7 +77,8 @@ impl VerifiedModule {
         Ok(Self::verify(def, file)?)
     }
 
-    fn verify(def: ModuleDef, file: &[u8]) -> Result<Self, VerifyError> {
+    /// Verifies a description that was read from `file`.
+    pub(crate) fn verify(def: ModuleDef, file: &[u8]) -> Result<Self, VerifyError> {
         check_requirements(&def)?;
         check_tables(&def)?;
         let bodies = function_bodies(&def)?;
@@ -184,8 +187,7 @@ impl VerifiedFunction {
         block: &Block,
     ) -> impl ExactSizeIterator<Item = Instruction<'_>> + use<'_> {
         block
-            .instructions
-            .clone()
+            .instructions()
             .map(|index| self.code.instruction(index))
     }
 }
@@ -202,6 +204,11 @@ impl Block {
     #[must_use]
     pub const fn offset(&self) -> u32 {
         self.offset
+    }
+
+    /// Returns the indices of the instructions in the code of the function.
+    pub(crate) fn instructions(&self) -> Range<usize> {
+        self.instructions.clone()
     }
 }
 
