@@ -1,6 +1,6 @@
 //! Imported functions: what a plugin supplies and a kernel calls.
 //!
-//! Facts: `docs/abi.md`, section 5.
+//! Facts: `docs/abi.md`, section 6.
 
 use core::ffi::{c_int, c_void};
 

@@ -70,3 +70,8 @@ pub use processor::Processor;
 pub use sanitizer::SanitizerKind;
 pub use status::{Status, StatusCode};
 pub use string::{StringPair, StringView};
+
+/// Runs the example of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

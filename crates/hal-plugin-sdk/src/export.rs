@@ -240,13 +240,14 @@ unsafe fn name_bytes<'name>(name: *const c_char) -> &'name [u8] {
     unsafe { core::ffi::CStr::from_ptr(name) }.to_bytes()
 }
 
-/// Calls a function of plugin `P` for a kernel; what the export macros make an [`ImportFn`] of.
+/// Calls a function of plugin `P` for a kernel; what the export macros make an
+/// [`ImportFn`](hal_abi::ImportFn) of.
 ///
 /// Returns 0, or the number of the error's code.
 ///
 /// # Safety
 ///
-/// * `context` is what [`resolve`] stored: an instance of `P` that is not unloaded.
+/// * `context` is what the plugin's resolve function stored: an instance of `P` that is not unloaded.
 /// * `params` is the block of this call, laid out as `B`, ours until the call returns; it may be
 ///   anything if `B` has no fields.
 /// * Memory that `function` views through the call is as [`export_plugin!`](crate::export_plugin!)

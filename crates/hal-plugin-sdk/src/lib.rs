@@ -112,3 +112,8 @@ pub use views::MAX_VIEWS;
 
 #[cfg(test)]
 extern crate std;
+
+/// Runs the example of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! The types that parameter blocks and buffers are made of.
 //!
 //! A parameter block is the C struct through which a kernel passes results, arguments and extra
-//! fields to an imported function (`docs/abi.md`, section 6). [`parameter_block!`] declares one.
+//! fields to an imported function (`docs/abi.md`, section 6). [`parameter_block!`](crate::parameter_block!) declares one.
 
 use core::fmt;
 
