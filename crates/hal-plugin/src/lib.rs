@@ -121,3 +121,8 @@ pub use provider::{ImportProvider, ProviderError, ProviderErrorKind};
 pub use request::ResolveRequest;
 pub use resolution::{ResolvedImports, resolve_imports};
 pub use spec::{PluginFormat, PluginSpec, SpecError};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -84,9 +84,10 @@ impl<'a> ResolveRequest<'a> {
         if self.empty_count == 0 {
             return;
         }
+        let are_all_empty = self.empty_count == self.names.len();
         let slots = self.functions.iter_mut().zip(self.contexts.iter_mut());
         for (name, (function, context)) in self.names.iter().zip(slots) {
-            if function.is_some() {
+            if !are_all_empty && function.is_some() {
                 continue;
             }
             if let Some(import) = find(ImportName::new(name)) {
@@ -139,7 +140,13 @@ impl<'a> ResolveRequest<'a> {
 
     /// Ends the request and returns what must outlive the slots.
     pub(crate) fn into_keep_alives(self) -> Vec<KeepAlive> {
-        self.keep_alives
+        let Self {
+            keep_alives, rare, ..
+        } = self;
+        if let Some(rare) = rare {
+            drop_rare(rare);
+        }
+        keep_alives
     }
 
     /// Lets a foreign `resolve` work on copies of the slots, and takes over what it put into the
@@ -182,6 +189,12 @@ impl fmt::Debug for ResolveRequest<'_> {
             .field("depth", &self.depth)
             .finish_non_exhaustive()
     }
+}
+
+/// Drops what most requests never need, out of the way of those that do not.
+#[cold]
+fn drop_rare(rare: Box<Rare>) {
+    drop(rare);
 }
 
 /// Copies of a request's arrays for a plugin to read and write.

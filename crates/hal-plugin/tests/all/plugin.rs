@@ -9,7 +9,7 @@ use hal_plugin::{
     ImportProvider, Plugin, PluginError, PluginManager, PluginOrigin, ResolveError, resolve_imports,
 };
 
-use crate::probe::{self, Event, answer, events, header, table, unload_count};
+use crate::probe::{self, Event, answer, events, forever, header, table, unload_count};
 use crate::providers::{Known, tag};
 
 /// Loads a plugin that must be rejected, and checks how.
@@ -91,7 +91,7 @@ fn versions_that_were_not_asked_for_are_rejected() {
 #[test]
 fn null_and_misaligned_pointers_are_rejected() {
     unsafe extern "C" fn no_header(_: u32, _: *mut c_void) -> *const *const PluginHeader {
-        ptr::from_ref(Box::leak(Box::new(table()))).cast()
+        ptr::from_ref(forever(table())).cast()
     }
     unsafe extern "C" fn no_load(_: u32, _: *mut c_void) -> *const *const PluginHeader {
         let mut table = table();
@@ -107,14 +107,8 @@ fn null_and_misaligned_pointers_are_rejected() {
         answer(header(), table()).wrapping_byte_add(1)
     }
     unsafe extern "C" fn odd_header(_: u32, _: *mut c_void) -> *const *const PluginHeader {
-        let header: *const PluginHeader = Box::leak(Box::new(header()));
-        Box::leak(Box::new([
-            header.wrapping_byte_add(2),
-            ptr::null(),
-            ptr::null(),
-            ptr::null(),
-        ]))
-        .as_ptr()
+        let header = ptr::from_ref(forever(header())).wrapping_byte_add(2);
+        forever([header, ptr::null(), ptr::null(), ptr::null()]).as_ptr()
     }
     let code = StatusCode::FAILED_PRECONDITION;
     check_rejected(no_header, code, "the plugin's header is NULL");

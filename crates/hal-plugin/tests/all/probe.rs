@@ -88,8 +88,22 @@ pub(crate) fn table() -> PluginV0 {
 
 /// Makes an answer to a query out of a header and a table. Both live forever.
 pub(crate) fn answer(header: PluginHeader, mut table: PluginV0) -> *const *const PluginHeader {
-    table.header = Box::leak(Box::new(header));
-    ptr::from_ref(Box::leak(Box::new(table))).cast()
+    table.header = forever(header);
+    ptr::from_ref(forever(table)).cast()
+}
+
+/// Keeps a value until the process ends, where leak checkers find it.
+pub(crate) fn forever<T: Copy + 'static>(value: T) -> &'static T {
+    static VALUES: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+    struct Kept(*const c_void);
+    // SAFETY: the pointer is never used.
+    unsafe impl Send for Kept {}
+    let value: &'static T = Box::leak(Box::new(value));
+    VALUES
+        .lock()
+        .unwrap()
+        .push(Kept(ptr::from_ref(value).cast()));
+    value
 }
 
 unsafe extern "C" fn query(max_version: u32, reserved: *mut c_void) -> *const *const PluginHeader {
