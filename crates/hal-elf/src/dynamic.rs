@@ -65,8 +65,8 @@ impl<'a> Dynamic<'a> {
         let symbols = section.symbols(&relocations)?;
         relocations.check_symbols(target.machine, symbols.as_ref().map_or(0, Vec::len))?;
         Ok(Some(Self {
-            needed: section.needed()?,
-            soname: section.soname()?,
+            needed: section.strings_of(elf::DT_NEEDED)?,
+            soname: section.strings_of(elf::DT_SONAME)?.first().copied(),
             symbols,
             strings: section.strings()?.unwrap_or_default(),
             relocations,
@@ -184,28 +184,23 @@ where
         }
     }
 
-    fn string(&self, tag: DynamicTag, offset: u64) -> Result<&'a [u8], ElfError> {
-        let strings = self
-            .strings()?
-            .ok_or(ElfError::MissingTag { tag: "DT_STRTAB" })?;
-        symbol::string(strings, offset).map_err(|fault| ElfError::String {
-            user: tag_name(tag),
-            index: 0,
-            offset,
-            fault,
-        })
-    }
-
-    fn needed(&self) -> Result<Vec<&'a [u8]>, ElfError> {
-        self.values(elf::DT_NEEDED)
-            .map(|offset| self.string(elf::DT_NEEDED, offset))
-            .collect()
-    }
-
-    fn soname(&self) -> Result<Option<&'a [u8]>, ElfError> {
-        self.value(elf::DT_SONAME)
-            .map(|offset| self.string(elf::DT_SONAME, offset))
-            .transpose()
+    /// The strings at the offsets that every tag of one kind gives, in file order.
+    fn strings_of(&self, tag: DynamicTag) -> Result<Vec<&'a [u8]>, ElfError> {
+        let Some(strings) = self.strings()? else {
+            return match self.value(tag) {
+                None => Ok(Vec::new()),
+                Some(_) => Err(ElfError::MissingTag { tag: "DT_STRTAB" }),
+            };
+        };
+        let string = |(index, offset)| {
+            symbol::string(strings, offset).map_err(|fault| ElfError::String {
+                user: tag_name(tag),
+                index,
+                offset,
+                fault,
+            })
+        };
+        self.values(tag).enumerate().map(string).collect()
     }
 
     fn relocations(&self) -> Result<Relocations, ElfError> {
