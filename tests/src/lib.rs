@@ -1,1 +1,10 @@
-//! Helpers of the cross-crate tests.
+//! Where the fixtures are: shared by the cross-crate tests and the fuzz targets.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+/// Returns the folder of the committed fixtures; its `README.md` describes them.
+#[must_use]
+pub fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
