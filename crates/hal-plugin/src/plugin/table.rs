@@ -160,20 +160,21 @@ mod tests {
         _: u32,
         _: *mut c_void,
     ) -> *const *const PluginHeader {
-        let header = Box::leak(Box::new(PluginHeader {
-            version: PLUGIN_VERSION_0_1,
-            name: ptr::null(),
-            description: ptr::null(),
-            features: PluginFeatures::NONE,
-            sanitizer: SanitizerKind(KIND),
-            reserved: [0; 8],
-        }));
-        let plugin = Box::leak(Box::new(PluginV0 {
-            header,
-            load: Some(load),
-            unload: None,
-            resolve: Some(resolve),
-        }));
+        let plugin: &'static PluginV0 = const {
+            &PluginV0 {
+                header: &PluginHeader {
+                    version: PLUGIN_VERSION_0_1,
+                    name: ptr::null(),
+                    description: ptr::null(),
+                    features: PluginFeatures::NONE,
+                    sanitizer: SanitizerKind(KIND),
+                    reserved: [0; 8],
+                },
+                load: Some(load),
+                unload: None,
+                resolve: Some(resolve),
+            }
+        };
         ptr::from_ref(plugin).cast()
     }
 

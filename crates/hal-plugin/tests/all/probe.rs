@@ -95,7 +95,7 @@ pub(crate) fn answer(header: PluginHeader, mut table: PluginV0) -> *const *const
 /// Keeps a value until the process ends, where leak checkers find it.
 pub(crate) fn forever<T: Copy + 'static>(value: T) -> &'static T {
     static VALUES: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-    struct Kept(*const c_void);
+    struct Kept(#[expect(dead_code, reason = "it is only kept")] *const c_void);
     // SAFETY: the pointer is never used.
     unsafe impl Send for Kept {}
     let value: &'static T = Box::leak(Box::new(value));
