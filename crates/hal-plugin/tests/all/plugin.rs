@@ -4,7 +4,10 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use hal_abi::{PluginFeatures, PluginHeader, PluginQueryFn, Resolution, SanitizerKind, StatusCode};
+use hal_abi::{
+    PluginEnvironment, PluginFeatures, PluginHeader, PluginQueryFn, Resolution, SanitizerKind,
+    Status, StatusCode, StringPair,
+};
 use hal_plugin::{
     ImportProvider, Plugin, PluginError, PluginManager, PluginOrigin, ResolveError, resolve_imports,
 };
