@@ -13,7 +13,7 @@ use crate::{PluginOrigin, ProviderError, ProviderErrorKind};
 /// Why a list of imports was not resolved.
 ///
 /// A caller that walks a list of executable loaders must not take any of these for "not mine, try
-/// the next": see `docs/abi.md`, section 8.
+/// the next": see `docs/abi.md`, section 8.5.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {

@@ -35,7 +35,7 @@ impl Import {
     ///
     /// * `function` may be called from any thread, concurrently with itself, with `context` as its
     ///   second argument, NULL as its third, and as its first a parameter struct laid out as the
-    ///   import convention says (`docs/abi.md`, section 5) for the signature under which the
+    ///   import convention says (`docs/abi.md`, section 6) for the signature under which the
     ///   compiler declared the import's name;
     /// * it does not unwind.
     #[must_use]

@@ -3,7 +3,7 @@
 //!
 //! Kernels compiled by IREE may import functions by name. This crate finds those functions: in
 //! plugins (shared objects, freestanding ELF images, or code linked into the program) and in
-//! providers written in Rust. It calls plugins through their ABI (`docs/abi.md`, sections 3 to 5);
+//! providers written in Rust. It calls plugins through their ABI (`docs/abi.md`, sections 2 to 6);
 //! the functions it finds are called by others.
 //!
 //! ```text

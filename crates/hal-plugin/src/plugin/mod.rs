@@ -57,7 +57,7 @@ impl Plugin {
     /// # Safety
     ///
     /// The file must be trusted code. If it exports the plugin query function, that function and
-    /// all it leads to obey the plugin ABI (`docs/abi.md`, sections 3 to 5): in particular, no
+    /// all it leads to obey the plugin ABI (`docs/abi.md`, sections 2 to 6): in particular, no
     /// pointer passed to a call is used after the call unless the ABI says so, no slot is written
     /// after `resolve` returns, and every function it resolves may be called from any thread with
     /// the context beside it until `unload`.
