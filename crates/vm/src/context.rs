@@ -76,6 +76,7 @@ pub trait Tracer {
 #[derive(Debug, Default)]
 pub struct ContextBuilder {
     modules: Vec<Arc<dyn Module>>,
+    interrupt: InterruptHandle,
 }
 
 impl ContextBuilder {
@@ -83,6 +84,13 @@ impl ContextBuilder {
     #[must_use]
     pub fn module(mut self, module: Arc<dyn Module>) -> Self {
         self.modules.push(module);
+        self
+    }
+
+    /// Lets `handle` stop the programs of the context, as well as those of other contexts it was given to.
+    #[must_use]
+    pub fn interrupt_handle(mut self, handle: InterruptHandle) -> Self {
+        self.interrupt = handle;
         self
     }
 
@@ -95,7 +103,7 @@ impl ContextBuilder {
         let mut context = Context {
             instances: Vec::with_capacity(self.modules.len()),
             modules: Vec::with_capacity(self.modules.len()),
-            interrupt: InterruptHandle::default(),
+            interrupt: self.interrupt,
             scratch: RefCell::default(),
         };
         let mut types = RefTypes::builtin();

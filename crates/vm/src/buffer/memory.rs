@@ -52,6 +52,8 @@ pub enum Bytes<'a> {
 pub(super) struct Memory {
     data: NonNull<u8>,
     length: usize,
+    /// Whether the root of `source` is [`Source::Constant`]; asked at every dispatch.
+    is_constant: bool,
     source: Source,
 }
 
@@ -124,6 +126,7 @@ impl Memory {
         Some(Self {
             data: block.data,
             length,
+            is_constant: false,
             source: Source::Block { _block: block },
         })
     }
@@ -137,6 +140,7 @@ impl Memory {
         Self {
             data: block.data,
             length,
+            is_constant: false,
             source: Source::Pooled {
                 block: Some(block),
                 pool,
@@ -151,6 +155,7 @@ impl Memory {
         Some(Self {
             data,
             length,
+            is_constant: true,
             source: Source::Constant { _owner: owner },
         })
     }
@@ -172,6 +177,7 @@ impl Memory {
         Self {
             data,
             length: range.len(),
+            is_constant: memory.is_constant,
             source: Source::Part {
                 whole: Arc::clone(root),
             },
@@ -189,24 +195,18 @@ impl Memory {
         self.data.as_ptr().addr()
     }
 
-    fn is_constant(&self) -> bool {
-        match &self.source {
-            Source::Block { .. } | Source::Pooled { .. } => false,
-            Source::Constant { .. } => true,
-            Source::Part { whole } => whole.memory.is_constant(),
-        }
-    }
-
-    /// Returns the bytes as what they are.
+    /// Returns the bytes in `range` as what they are; the caller checked that the range lies in the memory.
     #[inline]
-    pub(super) fn bytes(&self) -> Bytes<'_> {
-        if self.is_constant() {
-            let bytes = NonNull::slice_from_raw_parts(self.data, self.length);
+    pub(super) fn bytes(&self, range: Range<usize>) -> Bytes<'_> {
+        debug_assert!(range.start <= range.end && range.end <= self.length);
+        // SAFETY: the range lies in the bytes, so its start does too (or one past their end).
+        let data = unsafe { self.data.add(range.start) };
+        if self.is_constant {
+            let bytes = NonNull::slice_from_raw_parts(data, range.len());
             // SAFETY: the bytes are valid while `self` is borrowed and constant bytes are never written.
             return Bytes::Constant(unsafe { bytes.as_ref() });
         }
-        let data = self.data.cast::<AtomicU8>();
-        let bytes = NonNull::slice_from_raw_parts(data, self.length);
+        let bytes = NonNull::slice_from_raw_parts(data.cast::<AtomicU8>(), range.len());
         // SAFETY: the bytes are valid while `self` is borrowed, `AtomicU8` has the layout of `u8`, and bytes that are
         // not constant are accessed atomically.
         Bytes::Shared(unsafe { bytes.as_ref() })
@@ -215,7 +215,7 @@ impl Memory {
     /// Returns the bytes, or `None` when they are not constant.
     #[inline]
     pub(super) fn constant_bytes(&self) -> Option<&[u8]> {
-        match self.bytes() {
+        match self.bytes(0..self.length) {
             Bytes::Constant(bytes) => Some(bytes),
             Bytes::Shared(_) => None,
         }

@@ -168,7 +168,7 @@ impl Buffer {
     /// Returns the bytes as shared atomics, or `None` when the buffer is read-only.
     #[must_use]
     pub fn as_shared(&self) -> Option<&[AtomicU8]> {
-        match self.memory.bytes() {
+        match self.memory.bytes(0..self.length()) {
             Bytes::Shared(bytes) if self.access.is_mutable() => Some(bytes),
             Bytes::Shared(_) | Bytes::Constant(_) => None,
         }
@@ -188,10 +188,7 @@ impl Buffer {
     #[inline]
     pub fn span(&self, offset: u64, length: u64) -> Result<Bytes<'_>> {
         let range = self.range(offset, length, 1)?;
-        Ok(match self.memory.bytes() {
-            Bytes::Constant(bytes) => Bytes::Constant(&bytes[range]),
-            Bytes::Shared(bytes) => Bytes::Shared(&bytes[range]),
-        })
+        Ok(self.memory.bytes(range))
     }
 
     /// Returns the bytes for reading and writing when `buffer` is the only reference to them.

@@ -391,3 +391,29 @@ fn state_belongs_to_one_context() {
         ));
     }
 }
+
+#[test]
+fn one_handle_stops_the_contexts_it_was_given_to() {
+    let handle = InterruptHandle::default();
+    let contexts = [(); 2].map(|()| {
+        Context::builder()
+            .interrupt_handle(handle.clone())
+            .build()
+            .unwrap()
+    });
+    handle.interrupt();
+    for context in &contexts {
+        let invocation = context.invocation(InvocationOptions::default());
+        assert_eq!(
+            invocation.check_interrupt().unwrap_err().code(),
+            StatusCode::CANCELLED
+        );
+    }
+    handle.reset();
+    assert!(
+        contexts[1]
+            .invocation(InvocationOptions::default())
+            .check_interrupt()
+            .is_ok()
+    );
+}
