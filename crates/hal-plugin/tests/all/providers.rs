@@ -1,5 +1,6 @@
 //! Providers written in Rust for tests.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +41,7 @@ pub(crate) enum Answer {
 pub(crate) struct Known {
     name: String,
     tag: usize,
-    symbols: Vec<Vec<u8>>,
+    symbols: HashSet<Vec<u8>>,
     answer: Answer,
     calls: AtomicUsize,
 }
@@ -73,8 +74,9 @@ impl ImportProvider for Known {
     fn resolve(&self, request: &mut ResolveRequest<'_>) -> Result<(), ProviderError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         request.fill_with(|name| {
-            let is_known = self.symbols.iter().any(|symbol| symbol == name.symbol());
-            is_known.then(|| import(self.tag))
+            self.symbols
+                .contains(name.symbol())
+                .then(|| import(self.tag))
         });
         match self.answer {
             Answer::Ok => Ok(()),
