@@ -1,5 +1,6 @@
 //! The shape of a buffer view, stored so that a view of a common rank is one allocation.
 
+use core::convert::Infallible;
 use core::fmt;
 use core::ops::Deref;
 
@@ -18,21 +19,18 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Returns the shape of `rank` dimensions that `next` gives one after another.
+    /// Returns the shape of these dimensions.
     #[inline]
     pub(crate) fn try_collect<E>(
-        rank: usize,
-        mut next: impl FnMut() -> Result<usize, E>,
+        given: impl ExactSizeIterator<Item = Result<usize, E>>,
     ) -> Result<Self, E> {
+        let rank = given.len();
         let mut dimensions = [0; INLINE_RANK];
         let Some(used) = dimensions.get_mut(..rank) else {
-            return (0..rank)
-                .map(|_| next())
-                .collect::<Result<_, E>>()
-                .map(Self::Boxed);
+            return given.collect::<Result<_, E>>().map(Self::Boxed);
         };
-        for dimension in used {
-            *dimension = next()?;
+        for (dimension, given) in used.iter_mut().zip(given) {
+            *dimension = given?;
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -45,9 +43,10 @@ impl Shape {
 
 impl From<&[usize]> for Shape {
     fn from(dimensions: &[usize]) -> Self {
-        let mut rest = dimensions.iter();
-        let next = || Ok::<_, core::convert::Infallible>(rest.next().copied().unwrap_or_default());
-        match Self::try_collect(dimensions.len(), next) {
+        let given = dimensions
+            .iter()
+            .map(|dimension| Ok::<_, Infallible>(*dimension));
+        match Self::try_collect(given) {
             Ok(shape) => shape,
             Err(never) => match never {},
         }
@@ -102,7 +101,8 @@ mod tests {
     #[test]
     fn a_failing_dimension_fails_the_shape() {
         for rank in [1, 9] {
-            assert_eq!(Shape::try_collect(rank, || Err("no")).err(), Some("no"));
+            let given = (0..rank).map(|_| Err("no"));
+            assert_eq!(Shape::try_collect(given).err(), Some("no"));
         }
     }
 

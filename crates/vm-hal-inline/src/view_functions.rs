@@ -15,7 +15,7 @@ pub(crate) fn create(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
     let buffer = arguments.aliased(&HAL_BUFFER_TYPE)?;
     let (offset, length) = (arguments.i64()?, arguments.i64()?);
     let (element_type, encoding_type) = types(&mut arguments)?;
-    let shape = shape(&mut arguments)?;
+    let shape = shape(dimensions(&mut arguments)?)?;
     let buffer = part(buffer, offset, length)?;
     let view = BufferView::with_shape(buffer, element_type, encoding_type, shape)?;
     call.results.push_ref(view);
@@ -29,19 +29,16 @@ pub(crate) fn assert(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
     let view = next_view(&mut arguments)?;
     let name = arguments.buffer()?;
     let (element_type, encoding_type) = types(&mut arguments)?;
-    let dimensions = arguments.clone();
-    let rank = arguments.span(&[Atom::I64])?;
-    check_rank(rank)?;
+    let dimensions = dimensions(&mut arguments)?;
 
     let encoding_fits =
         view.encoding_type() == encoding_type || view.encoding_type() == EncodingType::OPAQUE;
-    let mut fits = encoding_fits
-        && view.element_type().is_compatible_with(element_type)
-        && view.shape().len() == rank;
-    for dimension in view.shape() {
-        fits = fits && arguments.i64()?.cast_unsigned() == *dimension as u64;
-    }
-    if fits {
+    let shape_fits = view.shape().len() == dimensions.len()
+        && dimensions
+            .iter()
+            .zip(view.shape())
+            .all(|(expected, actual)| wide(*expected) == *actual as u64);
+    if encoding_fits && shape_fits && view.element_type().is_compatible_with(element_type) {
         return Ok(());
     }
     Err(mismatch(
@@ -126,23 +123,27 @@ fn types(arguments: &mut ArgumentReader<'_>) -> Result<(ElementType, EncodingTyp
     Ok((element_type, encoding_type))
 }
 
-/// Reads a span of dimensions.
+/// Reads a span of dimensions, each in two words.
 #[inline]
-fn shape(arguments: &mut ArgumentReader<'_>) -> Result<Shape> {
+fn dimensions<'a>(arguments: &mut ArgumentReader<'a>) -> Result<&'a [[u32; 2]]> {
     let rank = arguments.span(&[Atom::I64])?;
     check_rank(rank)?;
-    let mut index = 0;
-    Shape::try_collect(rank, || {
-        let dimension = arguments.i64()?.cast_unsigned();
-        index += 1;
-        usize::try_from(dimension).map_err(|_| {
-            BufferViewError::Dimension {
-                index: index - 1,
-                dimension,
-            }
-            .into()
-        })
-    })
+    let (dimensions, _) = arguments.words(2 * rank)?.as_chunks();
+    Ok(dimensions)
+}
+
+/// Returns the shape of these dimensions.
+#[inline]
+fn shape(dimensions: &[[u32; 2]]) -> core::result::Result<Shape, BufferViewError> {
+    Shape::try_collect(dimensions.iter().enumerate().map(|(index, dimension)| {
+        let dimension = wide(*dimension);
+        usize::try_from(dimension).map_err(|_| BufferViewError::Dimension { index, dimension })
+    }))
+}
+
+#[inline]
+fn wide([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }
 
 /// Returns the first difference between a view and what was expected of it, in the words of IREE's runtime.
@@ -152,7 +153,7 @@ fn mismatch(
     name: &Buffer,
     element_type: ElementType,
     encoding_type: EncodingType,
-    mut dimensions: ArgumentReader<'_>,
+    dimensions: &[[u32; 2]],
 ) -> Trap {
     let name = text(name);
     let (actual, expected) = (view.encoding_type(), encoding_type);
@@ -171,9 +172,9 @@ fn mismatch(
             actual.raw()
         ));
     }
-    let (actual, expected) = match shape(&mut dimensions) {
+    let (actual, expected) = match shape(dimensions) {
         Ok(expected) => (view.shape(), expected),
-        Err(trap) => return trap,
+        Err(error) => return error.into(),
     };
     let shapes = format!(
         "expected shape `{}`, actual shape `{}`",
