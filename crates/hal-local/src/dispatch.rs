@@ -1,0 +1,121 @@
+//! A request to run a function on some memory, checked: [`Dispatch`].
+
+mod error;
+
+use std::ops::Range;
+
+use hal_abi::{MAX_BINDINGS, MAX_CONSTANTS};
+
+pub use error::DispatchError;
+
+use crate::{Binding, Executable, ExportInfo, Grid};
+
+/// A dispatch that fits the function it names.
+///
+/// Invariant: constants and bindings are as many as `export` wants (or at most the limits of the
+/// ABI, if it does not say), bindings are aligned as it wants, and the count in z fits 16 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch<'a> {
+    export: &'a ExportInfo,
+    grid: Grid,
+    constants: &'a [u32],
+    bindings: &'a [Binding<'a>],
+}
+
+impl<'a> Dispatch<'a> {
+    /// Checks a dispatch of the function `id` of `executable`, which is its ordinal.
+    ///
+    /// A workgroup count of zero is legal: nothing will run. Counts are unsigned, so a negative
+    /// count of a caller with signed integers is a very large one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the id is out of range, the counts exceed what the ABI can express, or constants or
+    /// bindings are not what the function wants.
+    #[inline]
+    pub fn new(
+        executable: &'a dyn Executable,
+        id: u64,
+        workgroup_count: [u32; 3],
+        constants: &'a [u32],
+        bindings: &'a [Binding<'a>],
+    ) -> Result<Self, DispatchError> {
+        let Some(export) = u32::try_from(id)
+            .ok()
+            .and_then(|ordinal| executable.export(ordinal))
+        else {
+            return Err(DispatchError::id_out_of_range(id, executable));
+        };
+        let attributes = export.attributes();
+        match attributes.constant_count {
+            Some(expected) if constants.len() == expected => {}
+            None if constants.len() <= MAX_CONSTANTS => {}
+            _ => return Err(DispatchError::constant_count(export, constants.len())),
+        }
+        match attributes.binding_count {
+            Some(expected) if bindings.len() == expected => {}
+            None if bindings.len() <= MAX_BINDINGS => {}
+            _ => return Err(DispatchError::binding_count(export, bindings.len())),
+        }
+        let address_bits = bindings
+            .iter()
+            .fold(0, |bits, binding| bits | binding.as_ptr().addr());
+        if address_bits & (attributes.binding_alignment - 1) != 0 {
+            return Err(DispatchError::misaligned(export, bindings));
+        }
+        if workgroup_count[2] > u32::from(u16::MAX) {
+            return Err(DispatchError::count_z(export, workgroup_count[2]));
+        }
+        let Some(grid) = Grid::new(workgroup_count) else {
+            return Err(DispatchError::count_total(export, workgroup_count));
+        };
+        Ok(Self {
+            export,
+            grid,
+            constants,
+            bindings,
+        })
+    }
+
+    /// Returns the function.
+    #[must_use]
+    #[inline]
+    pub fn export(&self) -> &'a ExportInfo {
+        self.export
+    }
+
+    /// Returns the position of the function in its executable.
+    #[must_use]
+    #[inline]
+    pub fn ordinal(&self) -> u32 {
+        self.export.ordinal()
+    }
+
+    /// Returns the workgroups to run.
+    #[must_use]
+    #[inline]
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// Returns the constants.
+    #[must_use]
+    #[inline]
+    pub fn constants(&self) -> &'a [u32] {
+        self.constants
+    }
+
+    /// Returns the bindings.
+    #[must_use]
+    #[inline]
+    pub fn bindings(&self) -> &'a [Binding<'a>] {
+        self.bindings
+    }
+
+    /// Returns the numbers of all workgroups.
+    #[must_use]
+    #[inline]
+    pub fn tiles(&self) -> Range<u64> {
+        0..self.grid.total()
+    }
+}

@@ -1,0 +1,110 @@
+//! Who runs the workgroups of a dispatch: [`Dispatcher`], and the one that uses no other thread.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::{Denormals, Dispatch, DispatchError, Executable, Worker};
+
+/// Runs dispatches to completion.
+///
+/// A dispatcher may be shared by any number of threads. All give the same results: the error of a
+/// failing dispatch is that of its first failing workgroup, in order.
+pub trait Dispatcher: Send + Sync {
+    /// Runs all workgroups of `dispatch`, which was made for `executable`, and returns when none
+    /// runs any more.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the workgroup that failed. Workgroups that had not begun by then are
+    /// not run.
+    fn dispatch(
+        &self,
+        executable: &dyn Executable,
+        dispatch: &Dispatch<'_>,
+    ) -> Result<(), DispatchError>;
+}
+
+/// Runs workgroups one after another on the calling thread.
+#[derive(Debug, Default)]
+pub struct InlineDispatcher {
+    callers: Callers,
+}
+
+impl InlineDispatcher {
+    /// Returns a dispatcher.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns a dispatcher whose kernels treat denormal numbers this way.
+    #[must_use]
+    pub fn with_denormals(denormals: Denormals) -> Self {
+        Self {
+            callers: Callers::new(1, denormals),
+        }
+    }
+}
+
+impl Dispatcher for InlineDispatcher {
+    #[inline]
+    fn dispatch(
+        &self,
+        executable: &dyn Executable,
+        dispatch: &Dispatch<'_>,
+    ) -> Result<(), DispatchError> {
+        self.callers.with_worker(dispatch, |worker| {
+            executable.run(dispatch, dispatch.tiles(), worker)
+        })
+    }
+}
+
+/// The workers of threads that call a dispatcher, all with id 0.
+///
+/// Several threads may call at once, and a kernel's import may call again, so there is no one
+/// worker to lend. A dispatch without local memory gets a fresh one, which costs nothing; the others
+/// share a stack of them to keep the memory.
+#[derive(Debug)]
+pub(crate) struct Callers {
+    max_concurrency: usize,
+    denormals: Denormals,
+    /// Workers that have local memory and are not in use.
+    idle: Mutex<Vec<Worker>>,
+}
+
+impl Callers {
+    pub(crate) fn new(max_concurrency: usize, denormals: Denormals) -> Self {
+        Self {
+            max_concurrency,
+            denormals,
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Calls `run` with a worker that nobody else uses.
+    #[inline]
+    pub(crate) fn with_worker<R>(
+        &self,
+        dispatch: &Dispatch<'_>,
+        run: impl FnOnce(&mut Worker) -> R,
+    ) -> R {
+        if dispatch.export().attributes().local_memory_byte_length == 0 {
+            return run(&mut self.fresh());
+        }
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut worker = idle().pop().unwrap_or_else(|| self.fresh());
+        let result = run(&mut worker);
+        idle().push(worker);
+        result
+    }
+
+    #[inline]
+    fn fresh(&self) -> Worker {
+        Worker::new(0, self.max_concurrency, self.denormals)
+    }
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self::new(1, Denormals::KEEP)
+    }
+}
