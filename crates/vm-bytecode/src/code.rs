@@ -143,7 +143,7 @@ pub struct RemapPair {
     pub target: AnyReg,
 }
 
-/// Range of one of the pools of a [`Code`].
+/// Where the entries of an operand lie among those of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolRange {
     start: u32,
@@ -200,7 +200,7 @@ pub enum Operand {
 
 /// Instructions of a function and the pools their operands point into.
 #[derive(Clone, Debug, Default)]
-pub struct Code {
+pub(crate) struct Code {
     instructions: Vec<InstructionRecord>,
     operands: Vec<Operand>,
     registers: Vec<AnyReg>,
@@ -283,23 +283,12 @@ impl<'a> Instruction<'a> {
 
 impl Code {
     /// Returns the number of instructions.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.instructions.len()
     }
 
-    /// Returns whether there are no instructions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.instructions.is_empty()
-    }
-
-    /// Returns the instruction at `index`.
-    ///
-    /// # Panics
-    /// Panics if `index` is not less than [`Self::len`].
-    #[must_use]
-    pub fn instruction(&self, index: usize) -> Instruction<'_> {
+    /// Returns the instruction at `index`, which must be less than [`Self::len`].
+    pub(crate) fn instruction(&self, index: usize) -> Instruction<'_> {
         let record = self.instructions[index];
         let end = self
             .instructions

@@ -6,7 +6,7 @@
 use core::fmt::Write as _;
 
 use crate::ModuleDef;
-use crate::flatbuffer::{Field, FieldError, FlatBuffer, Table};
+use crate::flatbuffer::{Field, FieldError, FlatBuffer, Table, Tables};
 use crate::schema::DEBUG_DATABASE;
 
 const LOCATION_TABLE_TYPE: Field = Field(0, "location_table_type");
@@ -70,7 +70,7 @@ impl<'a> DebugDatabase<'a> {
                 return Ok(None);
             };
             let mut text = String::new();
-            write_location(root, location, MAX_DEPTH, &mut text)?;
+            LocationTable::new(root)?.write(location, MAX_DEPTH, &mut text)?;
             Ok(Some(text).filter(|text| !text.is_empty()))
         })
     }
@@ -98,88 +98,98 @@ impl<'a> DebugDatabase<'a> {
         root: &Table<'b>,
         function: u32,
     ) -> Result<Option<Table<'b>>, FieldError> {
-        let mut maps = root.tables(FUNCTIONS, "FunctionSourceMapDef")?;
-        if let Some(name) = self.def.export_name(function) {
-            for map in maps {
-                let map = map?;
-                if map.string(LOCAL_NAME)? == Some(name) {
-                    return Ok(Some(map));
-                }
+        let maps = root.tables(FUNCTIONS, "FunctionSourceMapDef")?;
+        let Some(name) = self.def.export_name(function) else {
+            let is_complete = maps.len() == self.def.functions.len();
+            return if is_complete {
+                maps.get(function as usize)
+            } else {
+                Ok(None)
+            };
+        };
+        let mut index = 0;
+        while let Some(map) = maps.get(index)? {
+            if map.string(LOCAL_NAME)? == Some(name) {
+                return Ok(Some(map));
             }
-            return Ok(None);
+            index += 1;
         }
-        if maps.len() != self.def.functions.len() {
-            return Ok(None);
-        }
-        maps.nth(function as usize).transpose()
+        Ok(None)
     }
 }
 
-/// Appends the text of a location. Depth and length are limited because locations may refer to each other in circles.
-fn write_location(
-    root: &Table<'_>,
-    index: i32,
-    depth: usize,
-    text: &mut String,
-) -> Result<(), FieldError> {
-    let Ok(index) = usize::try_from(index) else {
-        return Ok(());
-    };
-    let kind = root
-        .bytes(LOCATION_TABLE_TYPE)?
-        .and_then(|kinds| kinds.bytes.get(index).copied());
-    let Some(location) = root.tables(LOCATION_TABLE, "LocationTypeDef")?.nth(index) else {
-        return Ok(());
-    };
-    let location = location?;
-    if depth == 0 || text.len() > MAX_TEXT {
-        text.push_str("...");
-        return Ok(());
+/// The locations of the database, to write some of them as text.
+struct LocationTable<'a> {
+    kinds: &'a [u8],
+    locations: Tables<'a>,
+}
+
+impl<'a> LocationTable<'a> {
+    fn new(root: &Table<'a>) -> Result<Self, FieldError> {
+        Ok(Self {
+            kinds: root
+                .bytes(LOCATION_TABLE_TYPE)?
+                .map_or(&[], |kinds| kinds.bytes),
+            locations: root.tables(LOCATION_TABLE, "LocationTypeDef")?,
+        })
     }
-    let string =
-        |slot, name| Ok::<_, FieldError>(location.string(Field(slot, name))?.unwrap_or_default());
-    match kind {
-        Some(1) => {
-            text.push_str("callsite(");
-            write_location(root, location.i32(Field(0, "callee"), 0)?, depth - 1, text)?;
-            text.push_str(" at ");
-            write_location(root, location.i32(Field(1, "caller"), 0)?, depth - 1, text)?;
-            text.push(')');
+
+    /// Appends the text of a location. Depth and length are limited because locations may refer to each other in
+    /// circles.
+    fn write(&self, index: i32, depth: usize, text: &mut String) -> Result<(), FieldError> {
+        if depth == 0 || text.len() > MAX_TEXT {
+            text.push_str("...");
+            return Ok(());
         }
-        Some(2) => {
-            let (line, column) = (
-                location.i32(Field(1, "line"), 0)?,
-                location.i32(Field(2, "column"), 0)?,
-            );
-            let filename = string(0, "filename")?;
-            write!(text, "{filename}:{line}:{column}").expect("a string takes any text");
-        }
-        Some(3) => {
-            text.push_str("fused[");
-            let mut separator = "";
-            for &child in location.vector::<4>(Field(1, "locations"))?.elements() {
-                text.push_str(separator);
-                separator = ", ";
-                if text.len() > MAX_TEXT {
-                    text.push_str("...");
-                    break;
-                }
-                write_location(root, i32::from_le_bytes(child), depth - 1, text)?;
+        let Ok(index) = usize::try_from(index) else {
+            return Ok(());
+        };
+        let (Some(kind), Some(location)) = (self.kinds.get(index), self.locations.get(index)?)
+        else {
+            return Ok(());
+        };
+        let string = |field| Ok::<_, FieldError>(location.string(field)?.unwrap_or_default());
+        match kind {
+            1 => {
+                text.push_str("callsite(");
+                self.write(location.i32(Field(0, "callee"), 0)?, depth - 1, text)?;
+                text.push_str(" at ");
+                self.write(location.i32(Field(1, "caller"), 0)?, depth - 1, text)?;
+                text.push(')');
             }
-            text.push(']');
+            2 => {
+                let (line, column) = (
+                    location.i32(Field(1, "line"), 0)?,
+                    location.i32(Field(2, "column"), 0)?,
+                );
+                let filename = string(Field(0, "filename"))?;
+                write!(text, "{filename}:{line}:{column}").expect("a string takes any text");
+            }
+            3 => {
+                text.push_str("fused[");
+                let mut separator = "";
+                for &child in location.vector::<4>(Field(1, "locations"))?.elements() {
+                    text.push_str(separator);
+                    separator = ", ";
+                    self.write(i32::from_le_bytes(child), depth - 1, text)?;
+                    if text.len() > MAX_TEXT {
+                        break;
+                    }
+                }
+                text.push(']');
+            }
+            4 => {
+                let name = string(Field(0, "name"))?;
+                write!(text, "\"{name}\"(").expect("a string takes any text");
+                self.write(
+                    location.i32(Field(1, "child_location"), 0)?,
+                    depth - 1,
+                    text,
+                )?;
+                text.push(')');
+            }
+            _ => {}
         }
-        Some(4) => {
-            let name = string(0, "name")?;
-            write!(text, "\"{name}\"(").expect("a string takes any text");
-            write_location(
-                root,
-                location.i32(Field(1, "child_location"), 0)?,
-                depth - 1,
-                text,
-            )?;
-            text.push(')');
-        }
-        _ => {}
+        Ok(())
     }
-    Ok(())
 }

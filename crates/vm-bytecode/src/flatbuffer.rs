@@ -23,6 +23,10 @@ use core::cell::Cell;
 /// a few strings and stays below 2.
 const MAX_VISITS: usize = 16;
 
+/// Longest name of a module, type or function. Names are written again wherever they are used, so that without a
+/// limit the text about a small file could become large.
+const MAX_NAME_LENGTH: usize = 4096;
+
 /// What is wrong with a field, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{table}.{field} at file offset {offset:#x}: {problem}")]
@@ -84,6 +88,12 @@ pub enum Problem {
     /// A name is empty.
     #[error("the name is empty")]
     Empty,
+    /// A name is longer than any name should be.
+    #[error("the name has {length} bytes, the limit is {MAX_NAME_LENGTH}")]
+    LongName {
+        /// Bytes of the name.
+        length: usize,
+    },
     /// A number is negative that counts something.
     #[error("expected a number that is not negative, found {found}")]
     Negative {
@@ -148,6 +158,16 @@ pub(crate) struct Bytes<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vector<'a, const WIDTH: usize> {
     elements: &'a [[u8; WIDTH]],
+}
+
+/// A vector of tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tables<'a> {
+    buffer: &'a FlatBuffer<'a>,
+    name: &'static str,
+    place: Place,
+    first: usize,
+    count: usize,
 }
 
 impl<'a, const WIDTH: usize> Vector<'a, WIDTH> {
@@ -404,13 +424,13 @@ impl<'a> Table<'a> {
             .ok_or_else(|| self.error(field, Problem::Missing))
     }
 
-    /// Reads a string field that must be there and not be empty.
+    /// Reads a string field that must be there and be neither empty nor very long.
     pub(crate) fn name(&self, field: Field) -> Result<&'a str, FieldError> {
         let name = self.required_string(field)?;
-        if name.is_empty() {
-            Err(self.error(field, Problem::Empty))
-        } else {
-            Ok(name)
+        match name.len() {
+            0 => Err(self.error(field, Problem::Empty)),
+            1..=MAX_NAME_LENGTH => Ok(name),
+            length => Err(self.error(field, Problem::LongName { length })),
         }
     }
 
@@ -450,13 +470,12 @@ impl<'a> Table<'a> {
         Ok(Vector { elements })
     }
 
-    /// Reads a vector of tables; empty if absent.
+    /// Reads a vector of tables; empty if absent. The tables are read when they are asked for.
     pub(crate) fn tables(
         &self,
         field: Field,
         name: &'static str,
-    ) -> Result<impl ExactSizeIterator<Item = Result<Table<'a>, FieldError>> + use<'a>, FieldError>
-    {
+    ) -> Result<Tables<'a>, FieldError> {
         let place = self.place(field);
         let (first, count) = match self.target(field)? {
             None => (0, 0),
@@ -465,9 +484,40 @@ impl<'a> Table<'a> {
                 self.buffer.vector(position, 4, place)?.bytes.len() / 4,
             ),
         };
-        let buffer = self.buffer;
-        Ok((0..count)
-            .map(move |index| buffer.table(buffer.target(first + index * 4, place)?, name)))
+        Ok(Tables {
+            buffer: self.buffer,
+            name,
+            place,
+            first,
+            count,
+        })
+    }
+}
+
+impl<'a> Tables<'a> {
+    /// Returns the count of tables.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Reads the table at `index`, or returns `None` past the end.
+    pub(crate) fn get(&self, index: usize) -> Result<Option<Table<'a>>, FieldError> {
+        if index >= self.count {
+            return Ok(None);
+        }
+        let position = self.buffer.target(self.first + index * 4, self.place)?;
+        self.buffer.table(position, self.name).map(Some)
+    }
+
+    /// Reads all tables and makes something of each.
+    pub(crate) fn collect<T>(
+        &self,
+        make: impl Fn(&Table<'a>) -> Result<T, FieldError>,
+    ) -> Result<Vec<T>, FieldError> {
+        (0..self.count)
+            .filter_map(|index| self.get(index).transpose())
+            .map(|table| make(&table?))
+            .collect()
     }
 }
 

@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The instruction set is one table, [`isa`]; all that knows opcodes is derived from it.
+//! The instruction set is one table; [`Opcode`] and all that knows opcodes is derived from it.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -32,7 +32,7 @@ mod features;
 mod file_kind;
 mod flatbuffer;
 mod interpreter;
-pub mod isa;
+mod isa;
 mod module;
 mod module_def;
 mod program;
@@ -43,11 +43,11 @@ mod verify;
 
 pub use archive::{Archive, ArchiveError, Container};
 pub use code::{
-    AnyReg, Code, FunctionRef, I32Reg, I64Reg, Instruction, Operand, PoolRange, RefReg, Register,
+    AnyReg, FunctionRef, I32Reg, I64Reg, Instruction, Operand, PoolRange, RefReg, Register,
     RemapPair,
 };
 pub use debug::DebugDatabase;
-pub use disassemble::{Disassembler, Offsets, RodataText};
+pub use disassemble::{Disassembler, FunctionDisassembler, Offsets, RodataText};
 pub use fault::{Fault, FunctionError, Place};
 pub use features::{BytecodeVersion, Features};
 pub use file_kind::FileKind;

@@ -60,6 +60,7 @@ impl FieldError {
             | Problem::Unterminated
             | Problem::NotUtf8
             | Problem::Empty
+            | Problem::LongName { .. }
             | Problem::Negative { .. }
             | Problem::UnknownKind { .. }
             | Problem::OutsideFile { .. } => StatusCode::INVALID_ARGUMENT,
@@ -85,28 +86,22 @@ impl ModuleDef {
         let name = root.name(module::NAME)?.to_owned();
         let types = root
             .tables(module::TYPES, "TypeDef")?
-            .map(|table| Ok(table?.name(Field(0, "full_name"))?.to_owned()))
-            .collect::<Result<_, FieldError>>()?;
+            .collect(|table| Ok(table.name(Field(0, "full_name"))?.to_owned()))?;
         let dependencies = root
             .tables(module::DEPENDENCIES, "ModuleDependencyDef")?
-            .map(|table| dependency(&table?))
-            .collect::<Result<_, _>>()?;
+            .collect(dependency)?;
         let imports = root
             .tables(module::IMPORTED_FUNCTIONS, "ImportFunctionDef")?
-            .map(|table| import(&table?))
-            .collect::<Result<_, _>>()?;
+            .collect(import)?;
         let exports = root
             .tables(module::EXPORTED_FUNCTIONS, "ExportFunctionDef")?
-            .map(|table| export(&table?))
-            .collect::<Result<_, _>>()?;
+            .collect(export)?;
         let signatures = root
             .tables(module::FUNCTION_SIGNATURES, "FunctionSignatureDef")?
-            .map(|table| signature(&table?))
-            .collect::<Result<_, _>>()?;
+            .collect(signature)?;
         let rodata = root
             .tables(module::RODATA_SEGMENTS, "RodataSegmentDef")?
-            .map(|table| rodata_segment(&table?, file.len(), archive.rodata_base()))
-            .collect::<Result<_, _>>()?;
+            .collect(|table| rodata_segment(table, file.len(), archive.rodata_base()))?;
         let (global_bytes, global_refs) =
             match root.table(module::MODULE_STATE, "ModuleStateDef")? {
                 Some(state) => (
@@ -149,16 +144,12 @@ impl ModuleDef {
 }
 
 fn attributes(table: &Table<'_>, field: Field) -> Result<Vec<Attribute>, FieldError> {
-    let attribute = |table: Table<'_>| {
+    table.tables(field, "AttrDef")?.collect(|table| {
         Ok(Attribute {
             key: table.required_string(Field(0, "key"))?.to_owned(),
             value: table.required_string(Field(1, "value"))?.to_owned(),
         })
-    };
-    table
-        .tables(field, "AttrDef")?
-        .map(|table| attribute(table?))
-        .collect()
+    })
 }
 
 fn signature(table: &Table<'_>) -> Result<Signature, FieldError> {

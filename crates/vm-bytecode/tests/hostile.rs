@@ -18,7 +18,7 @@ fn exercise(file: &[u8]) -> bool {
         Ok(module) => {
             let text = Disassembler::new(&module, file)
                 .offsets(Offsets::Shown)
-                .module();
+                .to_string();
             assert!(text.contains("vm.module @"));
             let debug = DebugDatabase::new(module.def(), file);
             for (ordinal, _) in (0u32..).zip(module.functions()) {
@@ -38,8 +38,8 @@ fn exercise(file: &[u8]) -> bool {
 fn every_changed_byte_gives_a_module_or_an_error() {
     for (name, changes) in [
         ("lists-3.13.0", &[0x01, 0x80, 0xFF][..]),
-        ("loop-2.9.0", &[0x02, 0xFF]),
-        ("forms", &[0x01, 0xC0]),
+        ("loop-2.9.0", &[0xFF]),
+        ("forms", &[0x81]),
     ] {
         let mut file = fixture(name);
         let mut refused = 0;

@@ -3,7 +3,7 @@
 //! Most instructions are `results = vm.mnemonic operands` with both in encoding order; the others have a form of
 //! their own in the assembler's syntax.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 
 use vm::{Atom, CallingConvention, Item};
 
@@ -11,34 +11,41 @@ use super::{printable, printable_bytes, rodata_preview};
 use crate::code::{AnyReg, FunctionRef, I64Reg, Instruction, Operand, Register};
 use crate::{Opcode, OperandKind, PoolRange, VerifiedFunction, VerifiedModule};
 
-/// Writes one instruction.
-pub(super) struct Writer<'a> {
-    module: &'a VerifiedModule,
-    file: &'a [u8],
-    function: &'a VerifiedFunction,
-    instruction: Instruction<'a>,
-    out: &'a mut String,
+/// What the instructions of a function refer to.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) module: &'a VerifiedModule,
+    pub(super) file: &'a [u8],
+    /// Names of the functions of the module.
+    pub(super) names: &'a [String],
+    pub(super) function: &'a VerifiedFunction,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(
-        module: &'a VerifiedModule,
-        file: &'a [u8],
-        function: &'a VerifiedFunction,
+/// Writes one instruction.
+struct Writer<'a> {
+    scope: Scope<'a>,
+    instruction: Instruction<'a>,
+    out: &'a mut dyn fmt::Write,
+}
+
+impl<'a> Scope<'a> {
+    /// Writes an instruction of the function without a line break.
+    pub(super) fn write(
+        self,
         instruction: Instruction<'a>,
-        out: &'a mut String,
-    ) -> Self {
-        Self {
-            module,
-            file,
-            function,
+        out: &'a mut dyn fmt::Write,
+    ) -> fmt::Result {
+        Writer {
+            scope: self,
             instruction,
             out,
         }
+        .write()
     }
+}
 
-    /// Writes the instruction without a line break.
-    pub(super) fn write(&mut self) -> fmt::Result {
+impl Writer<'_> {
+    fn write(&mut self) -> fmt::Result {
         use Operand::{Block, Function, Registers, Segments};
 
         let op = self.instruction.op();
@@ -77,7 +84,7 @@ impl<'a> Writer<'a> {
             ) => self.write_call(function, Some(segments), arguments, Some(next), results),
             (Opcode::Return, &[Registers(values)]) => {
                 self.write_mnemonic()?;
-                let atoms = self.function.convention().results().iter().copied();
+                let atoms = self.scope.function.convention().results().iter().copied();
                 let values = typed_registers(atoms, self.instruction.registers(values));
                 if !values.is_empty() {
                     write!(self.out, " {values}")?;
@@ -194,7 +201,7 @@ impl<'a> Writer<'a> {
         let fields = || kinds.iter().zip(operands);
         for (_, result) in fields().filter(|(kind, _)| is_result(**kind)) {
             self.write_operand(result)?;
-            self.out.push_str(" = ");
+            self.out.write_str(" = ")?;
         }
         self.write_mnemonic()?;
         let mut separator = " ";
@@ -202,10 +209,10 @@ impl<'a> Writer<'a> {
             let is_empty = matches!(operand, Operand::Registers(range) if self.instruction.registers(*range).is_empty());
             match kind {
                 _ if is_result(kind) || is_empty => continue,
-                OperandKind::Type => self.out.push_str(" : "),
+                OperandKind::Type => self.out.write_str(" : ")?,
                 // A remap is written as part of its block.
                 OperandKind::Remap => {}
-                _ => self.out.push_str(separator),
+                _ => self.out.write_str(separator)?,
             }
             self.write_operand(operand)?;
             separator = ", ";
@@ -213,8 +220,10 @@ impl<'a> Writer<'a> {
         if let (Opcode::ConstRefRodata, &[Operand::Rodata(ordinal), _]) =
             (self.instruction.op(), self.instruction.operands())
         {
-            let range = self.module.def().rodata[ordinal as usize].range.clone();
-            write!(self.out, "  // {}", rodata_preview(&self.file[range]))?;
+            let range = self.scope.module.def().rodata[ordinal as usize]
+                .range
+                .clone();
+            write!(self.out, "  // {}", rodata_preview(&self.scope.file[range]))?;
         }
         Ok(())
     }
@@ -222,9 +231,9 @@ impl<'a> Writer<'a> {
     /// Writes `result = vm.mnemonic parts`.
     fn write_form(&mut self, result: &Operand, parts: &[Part<'_>]) -> fmt::Result {
         self.write_operand(result)?;
-        self.out.push_str(" = ");
+        self.out.write_str(" = ")?;
         self.write_mnemonic()?;
-        self.out.push(' ');
+        self.out.write_char(' ')?;
         self.write_parts(parts)
     }
 
@@ -232,7 +241,7 @@ impl<'a> Writer<'a> {
         for part in parts {
             match part {
                 Op(operand) => self.write_operand(operand)?,
-                Text(text) => self.out.push_str(text),
+                Text(text) => self.out.write_str(text)?,
             }
         }
         Ok(())
@@ -252,9 +261,11 @@ impl<'a> Writer<'a> {
     ) -> fmt::Result {
         let convention = match function {
             FunctionRef::Internal(ordinal) => {
-                self.module.functions()[ordinal as usize].convention()
+                self.scope.module.functions()[ordinal as usize].convention()
             }
-            FunctionRef::Import(ordinal) => &self.module.import_conventions()[ordinal as usize],
+            FunctionRef::Import(ordinal) => {
+                &self.scope.module.import_conventions()[ordinal as usize]
+            }
         };
         let segments = segments.map(|range| self.instruction.segments(range));
         let arguments = typed_registers(
@@ -270,7 +281,7 @@ impl<'a> Writer<'a> {
             write!(self.out, "{results} = ")?;
         }
         self.write_mnemonic()?;
-        self.out.push(' ');
+        self.out.write_char(' ')?;
         self.write_operand(&Operand::Function(function))?;
         if let Some(segments) = segments {
             let segments: Vec<_> = segments.iter().map(u16::to_string).collect();
@@ -278,23 +289,25 @@ impl<'a> Writer<'a> {
         }
         write!(self.out, "({arguments})")?;
         if let Some(next) = next {
-            self.out.push_str(" -> ");
+            self.out.write_str(" -> ")?;
             self.write_operand(&Operand::Block(next))?;
             write!(self.out, "({results})")?;
         }
-        if let FunctionRef::Internal(ordinal) = function
-            && let Some(name) = self.module.def().export_name(ordinal)
-        {
-            write!(self.out, "  // {}", printable(name))?;
+        if let FunctionRef::Internal(ordinal) = function {
+            write!(
+                self.out,
+                "  // {}",
+                printable(&self.scope.names[ordinal as usize])
+            )?;
         }
         Ok(())
     }
 
     fn write_branch_table(&mut self, index: &Operand, cases: &[Operand]) -> fmt::Result {
         self.write_mnemonic()?;
-        self.out.push(' ');
+        self.out.write_char(' ')?;
         self.write_operand(index)?;
-        self.out.push_str(" { default: ");
+        self.out.write_str(" { default: ")?;
         let mut case = 0;
         for operand in cases {
             match operand {
@@ -309,7 +322,7 @@ impl<'a> Writer<'a> {
                 _ => self.write_operand(operand)?,
             }
         }
-        self.out.push_str(" }");
+        self.out.write_str(" }")?;
         Ok(())
     }
 
@@ -329,23 +342,24 @@ impl<'a> Writer<'a> {
                 write!(
                     self.out,
                     "@{}:{ordinal}",
-                    printable(&self.module.def().name)
+                    printable(&self.scope.module.def().name)
                 )
             }
             Operand::Function(FunctionRef::Import(ordinal)) => {
                 write!(
                     self.out,
                     "@{}",
-                    printable(&self.module.def().imports[ordinal as usize].full_name)
+                    printable(&self.scope.module.def().imports[ordinal as usize].full_name)
                 )
             }
             Operand::Type(index) => {
                 let name = self.type_name(index);
-                self.out.push_str(&name);
+                self.out.write_str(&name)?;
                 Ok(())
             }
             Operand::Block(offset) => {
                 let index = self
+                    .scope
                     .function
                     .block_index(offset)
                     .expect("targets of a verified function exist");
@@ -359,7 +373,7 @@ impl<'a> Writer<'a> {
             Operand::Registers(range) => {
                 let atoms = self.list_atom().into_iter().cycle();
                 let registers = typed_registers(atoms, self.instruction.registers(range));
-                self.out.push_str(&registers);
+                self.out.write_str(&registers)?;
                 Ok(())
             }
             Operand::Remap(range) => {
@@ -389,7 +403,7 @@ impl<'a> Writer<'a> {
     }
 
     fn type_name(&self, index: u32) -> String {
-        printable(&self.module.def().types[index as usize])
+        printable(&self.scope.module.def().types[index as usize])
     }
 
     fn write_f32(&mut self, bits: u32) -> fmt::Result {

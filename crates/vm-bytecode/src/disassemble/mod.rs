@@ -16,19 +16,28 @@ use std::collections::HashSet;
 
 use vm::{Atom, Item};
 
+use instruction::Scope;
+
 use crate::code::{I32Reg, I64Reg};
 use crate::{Features, VerifiedFunction, VerifiedModule};
 
 /// Bytes of rodata that are shown beside their use, if they are text.
 const PREVIEW_LENGTH: usize = 48;
 
-/// Writes a verified module as text.
+/// Writes a verified module as text, by its [`Display`](fmt::Display).
 #[derive(Clone, Copy, Debug)]
 pub struct Disassembler<'a> {
     module: &'a VerifiedModule,
     file: &'a [u8],
     offsets: Offsets,
     rodata: RodataText,
+}
+
+/// Writes one function of a verified module as text, by its [`Display`](fmt::Display).
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionDisassembler<'a> {
+    disassembler: Disassembler<'a>,
+    ordinal: usize,
 }
 
 /// Whether lines start with the byte offset of their instruction.
@@ -75,40 +84,17 @@ impl<'a> Disassembler<'a> {
         Self { rodata, ..self }
     }
 
-    /// Returns the text of the whole module.
+    /// Returns the text of one function, or `None` if there is no function of that ordinal.
     #[must_use]
-    pub fn module(&self) -> String {
-        written(|out| {
-            self.write_head(out)?;
-            let names = self.function_names();
-            for export in &self.module.def().exports {
-                let function = &names[export.function as usize];
-                if *function == export.name {
-                    writeln!(out, "vm.export @{function}")?;
-                } else {
-                    writeln!(out, "vm.export @{} = @{function}", printable(&export.name))?;
-                }
-            }
-            for (function, name) in self.module.functions().iter().zip(&names) {
-                out.push('\n');
-                self.write_function(out, function, name)?;
-            }
-            Ok(())
+    pub fn function(&self, ordinal: u32) -> Option<FunctionDisassembler<'a>> {
+        let ordinal = usize::try_from(ordinal).ok()?;
+        (ordinal < self.module.functions().len()).then_some(FunctionDisassembler {
+            disassembler: *self,
+            ordinal,
         })
     }
 
-    /// Returns the text of one function, or `None` if there is no function of that ordinal.
-    #[must_use]
-    pub fn function(&self, ordinal: u32) -> Option<String> {
-        let ordinal = ordinal as usize;
-        let function = self.module.functions().get(ordinal)?;
-        let names = self.function_names();
-        Some(written(|out| {
-            self.write_function(out, function, &names[ordinal])
-        }))
-    }
-
-    fn write_head(&self, out: &mut String) -> fmt::Result {
+    fn write_head(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let def = self.module.def();
         writeln!(
             out,
@@ -152,7 +138,7 @@ impl<'a> Disassembler<'a> {
                     for byte in bytes {
                         write!(out, "{byte:02X}")?;
                     }
-                    out.push('\n');
+                    out.write_char('\n')?;
                 }
                 RodataText::Summary => {
                     writeln!(out, "// vm.rodata[{ordinal}]: {}", rodata_preview(bytes))?
@@ -164,16 +150,17 @@ impl<'a> Disassembler<'a> {
 
     fn write_function(
         &self,
-        out: &mut String,
-        function: &VerifiedFunction,
-        name: &str,
+        out: &mut dyn fmt::Write,
+        names: &[String],
+        ordinal: usize,
     ) -> fmt::Result {
+        let function = &self.module.functions()[ordinal];
         if function.features() != Features::NONE {
             writeln!(out, "// features {}", function.features())?;
         }
-        write!(out, "vm.func @{}(", printable(name))?;
+        write!(out, "vm.func @{}(", printable(&names[ordinal]))?;
         write_arguments(out, function)?;
-        out.push_str(") -> (");
+        out.write_str(") -> (")?;
         let results: Vec<_> = function
             .convention()
             .results()
@@ -181,22 +168,27 @@ impl<'a> Disassembler<'a> {
             .map(|&atom| type_name(atom))
             .collect();
         writeln!(out, "{}) {{", results.join(", "))?;
+        let scope = Scope {
+            module: self.module,
+            file: self.file,
+            names,
+            function,
+        };
         for (index, block) in function.blocks().iter().enumerate() {
             self.write_offset(out, block.offset())?;
             writeln!(out, "^bb{index}:")?;
             for instruction in function.instructions(block) {
                 self.write_offset(out, instruction.offset())?;
-                out.push_str("  ");
-                instruction::Writer::new(self.module, self.file, function, instruction, out)
-                    .write()?;
-                out.push('\n');
+                out.write_str("  ")?;
+                scope.write(instruction, out)?;
+                out.write_char('\n')?;
             }
         }
-        out.push_str("}\n");
+        out.write_str("}\n")?;
         Ok(())
     }
 
-    fn write_offset(&self, out: &mut String, offset: u32) -> fmt::Result {
+    fn write_offset(&self, out: &mut dyn fmt::Write, offset: u32) -> fmt::Result {
         match self.offsets {
             Offsets::Hidden => Ok(()),
             Offsets::Shown => write!(out, "[{offset:08X}]"),
@@ -230,15 +222,47 @@ impl<'a> Disassembler<'a> {
     }
 }
 
+impl fmt::Display for Disassembler<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_head(f)?;
+        let names = self.function_names();
+        for export in &self.module.def().exports {
+            let function = &names[export.function as usize];
+            if *function == export.name {
+                writeln!(f, "vm.export @{}", printable(function))?;
+            } else {
+                writeln!(
+                    f,
+                    "vm.export @{} = @{}",
+                    printable(&export.name),
+                    printable(function)
+                )?;
+            }
+        }
+        for ordinal in 0..names.len() {
+            f.write_char('\n')?;
+            self.write_function(f, &names, ordinal)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FunctionDisassembler<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let disassembler = &self.disassembler;
+        disassembler.write_function(f, &disassembler.function_names(), self.ordinal)
+    }
+}
+
 /// Writes the arguments of a function in the registers it finds them in.
-fn write_arguments(out: &mut String, function: &VerifiedFunction) -> fmt::Result {
+fn write_arguments(out: &mut dyn fmt::Write, function: &VerifiedFunction) -> fmt::Result {
     let (mut i32_ordinal, mut ref_ordinal) = (0u16, 0u16);
     let mut separator = "";
     for item in function.convention().arguments() {
         let Item::Atom(atom) = *item else {
             unreachable!("a verified function has no spans")
         };
-        out.push_str(separator);
+        out.write_str(separator)?;
         separator = ", ";
         match atom {
             Atom::I32 | Atom::F32 => {
@@ -270,13 +294,6 @@ const fn type_name(atom: Atom) -> &'static str {
     }
 }
 
-/// Runs a writer on an empty string.
-fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
-    let mut out = String::new();
-    write(&mut out).expect("a string takes any text");
-    out
-}
-
 /// Returns the text with control characters and quotes escaped, so that it stays in its line and its string.
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -296,7 +313,7 @@ fn printable_bytes(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         out.push_str(&printable(chunk.valid()));
         for byte in chunk.invalid() {
-            write!(out, "\\x{byte:02x}").expect("a string takes any text");
+            out.extend(["\\x".to_owned(), format!("{byte:02x}")]);
         }
     }
     out

@@ -11,7 +11,7 @@ use crate::{Opcode, VerifiedModule};
 fn every_form_is_written_as_the_assembler_reads_it() {
     let file = fixture("forms");
     let module = VerifiedModule::load(&file).unwrap();
-    let text = Disassembler::new(&module, &file).module();
+    let text = Disassembler::new(&module, &file).to_string();
     let expected = include_str!("../../tests/fixtures/forms.vmasm");
     for (number, (line, expected)) in text.lines().zip(expected.lines()).enumerate() {
         assert_eq!(line, expected, "line {}", number + 1);
@@ -26,7 +26,7 @@ fn every_line_of_every_fixture_is_one_instruction_label_or_directive() {
         let module = VerifiedModule::load(&file).unwrap();
         let text = Disassembler::new(&module, &file)
             .rodata(RodataText::Summary)
-            .module();
+            .to_string();
         let instruction_count: usize = module
             .functions()
             .iter()
@@ -47,14 +47,14 @@ fn one_function_can_be_written_with_offsets() {
     let file = fixture("lists-3.13.0");
     let module = VerifiedModule::load(&file).unwrap();
     let disassembler = Disassembler::new(&module, &file).offsets(Offsets::Shown);
-    let text = disassembler.function(1).unwrap();
+    let text = disassembler.function(1).unwrap().to_string();
     assert!(
         text.starts_with(
             "// features UNWIND\nvm.func @getlist(%r0: !vm.ref<?>) -> (i32) {\n[00000000]^bb0:\n[00000001]  "
         ),
         "{text}"
     );
-    assert_eq!(disassembler.function(99), None);
+    assert!(disassembler.function(99).is_none());
 }
 
 #[test]
@@ -69,7 +69,8 @@ fn a_switch_of_refs_has_a_form_of_its_own() {
     let module = TestModule::new().function("0v_v", (1, 4), &body);
     let text = Disassembler::new(&module.verify().unwrap(), &module.file)
         .function(0)
-        .unwrap();
+        .unwrap()
+        .to_string();
     assert!(
         text.contains("  %r3 = vm.switch.ref %i0[%r1, %r2] else %r0 : !vm.buffer\n"),
         "{text}"

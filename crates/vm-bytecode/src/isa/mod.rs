@@ -64,7 +64,7 @@ impl fmt::Display for Page {
 }
 
 /// Byte that starts a basic block. It is not an instruction.
-pub const BLOCK_MARKER: u8 = 0x79;
+pub(crate) const BLOCK_MARKER: u8 = 0x79;
 
 /// What an operand field holds and how it is encoded. All integers are little-endian and unaligned, except that lists
 /// and remaps start at an even offset of the function body.

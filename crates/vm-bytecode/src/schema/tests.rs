@@ -20,7 +20,7 @@ fn field_of_element(file: &[u8], vector: Field, index: usize, field: Field) -> u
     with_root(file, |root| {
         root.tables(vector, "")
             .unwrap()
-            .nth(index)
+            .get(index)
             .unwrap()
             .unwrap()
             .file_offset(field)
@@ -249,18 +249,20 @@ fn file_with_shared_types(count: u32, name_length: u32) -> Vec<u8> {
 fn tables_that_share_their_bytes_cannot_make_a_small_file_large() {
     let def = parse(&file_with_shared_types(3, 5)).unwrap();
     assert_eq!(def.types, ["xxxxx"; 3]);
-    let error = parse(&file_with_shared_types(10_000, 40_000)).unwrap_err();
+    let error = parse(&file_with_shared_types(10_000, 4_000)).unwrap_err();
     assert_eq!(error.problem, Problem::TooManyVisits);
     assert_eq!(error.status_code(), StatusCode::RESOURCE_EXHAUSTED);
 }
 
 #[test]
-fn an_empty_type_name_is_refused() {
+fn an_empty_or_very_long_type_name_is_refused() {
     let error = parse(&file_with_shared_types(1, 0)).unwrap_err();
     assert_eq!(
         (error.table, error.field, error.problem),
         ("TypeDef", "full_name", Problem::Empty)
     );
+    let error = parse(&file_with_shared_types(1, 4097)).unwrap_err();
+    assert_eq!(error.problem, Problem::LongName { length: 4097 });
 }
 
 #[test]
