@@ -12,10 +12,12 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Locates the workspace this program was built from. `CARGO_TARGET_DIR` moves the build folder; a relative one
-    /// counts from the root.
+    /// Locates the workspace that cargo runs this program for. (Not the one it was built in: two checkouts may share a
+    /// build folder.) `CARGO_TARGET_DIR` moves the build folder; a relative one counts from the root.
     pub(crate) fn locate() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        let package = std::env::var_os("CARGO_MANIFEST_DIR");
+        let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        let root = Path::new(&package)
             .parent()
             .expect("the xtask package is a folder of the workspace")
             .to_path_buf();
