@@ -10,6 +10,7 @@ use crate::tidy::tree::Tree;
 use crate::workspace::Workspace;
 
 /// A package and the packages of this workspace that it may depend on. `docs/architecture.md` shows the same arrows.
+/// Tests (`dev-dependencies`) may name whatever the package reaches through them.
 const ARROWS: &[(&str, &[&str])] = &[
     ("hal-abi", &[]),
     ("hal-elf", &["hal-abi"]),
@@ -77,13 +78,27 @@ struct Package {
     name: String,
     /// The manifest's path, relative to the root.
     manifest: String,
-    /// The names of all dependencies, of every kind.
-    dependencies: Vec<String>,
+    /// Its dependencies, of every kind.
+    dependencies: Vec<Dependency>,
+}
+
+/// One dependency of a member.
+struct Dependency {
+    name: String,
+    /// Whether only tests, examples and benchmarks use it.
+    is_dev: bool,
 }
 
 /// Reads the members out of `cargo metadata`.
 fn packages(metadata: &Value, root: &str) -> Option<Vec<Package>> {
     let name = |value: &Value| Some(value["name"].as_str()?.to_owned());
+    let dependency = |value: &Value| {
+        let is_dev = value["kind"] == "dev";
+        Some(Dependency {
+            name: name(value)?,
+            is_dev,
+        })
+    };
     let package = |value: &Value| {
         let manifest = value["manifest_path"].as_str()?.strip_prefix(root)?;
         Some(Package {
@@ -92,7 +107,7 @@ fn packages(metadata: &Value, root: &str) -> Option<Vec<Package>> {
             dependencies: value["dependencies"]
                 .as_array()?
                 .iter()
-                .map(name)
+                .map(dependency)
                 .collect::<Option<_>>()?,
         })
     };
@@ -120,15 +135,24 @@ fn arrows(packages: &[Package]) -> Vec<Finding> {
                 continue;
             }
         };
-        for dependency in &package.dependencies {
-            let is_local = packages.iter().any(|other| other.name == *dependency);
-            if is_local && !allowed.contains(&dependency.as_str()) {
-                let what = format!("`{}` must not depend on `{dependency}`", package.name);
+        for Dependency { name, is_dev } in &package.dependencies {
+            let is_local = packages.iter().any(|other| other.name == *name);
+            let is_allowed = allowed.contains(&name.as_str()) || *is_dev && reaches(allowed, name);
+            if is_local && !is_allowed {
+                let what = format!("`{}` must not depend on `{name}`", package.name);
                 findings.push(Finding::new(&package.manifest, 0, what));
             }
         }
     }
     findings
+}
+
+/// Tells whether one of the packages is or leads to another.
+fn reaches(from: &[&str], to: &str) -> bool {
+    from.iter().any(|name| {
+        let row = ARROWS.iter().find(|(other, _)| other == name);
+        *name == to || row.is_some_and(|(_, next)| reaches(next, to))
+    })
 }
 
 /// Tells whether a manifest takes its lints from the workspace.
@@ -145,55 +169,59 @@ fn shares_lints(manifest: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn package(name: &str, manifest: &str, dependencies: &[&str]) -> Package {
-        Package {
+    #[track_caller]
+    fn check_arrow(from: &str, manifest: &str, to: &str, is_dev: bool, expected: Option<&str>) {
+        let package = |name: &str, manifest: &str, dependencies| Package {
             name: name.to_owned(),
             manifest: manifest.to_owned(),
-            dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
-        }
-    }
-
-    #[track_caller]
-    fn check_arrow(from: &str, manifest: &str, to: &str, expected: Option<&str>) {
+            dependencies,
+        };
+        let dependency = |name: &str| Dependency {
+            name: name.to_owned(),
+            is_dev,
+        };
         let findings = arrows(&[
-            package(from, manifest, &[to, "serde"]),
-            package(TESTS, "", &[]),
-            package(to, "", &[]),
+            package(from, manifest, vec![dependency(to), dependency("serde")]),
+            package(TESTS, "", Vec::new()),
+            package(to, "", Vec::new()),
         ]);
-        let found = findings
-            .iter()
-            .find(|finding| finding.path == manifest)
-            .map(|finding| finding.what.as_str());
-        assert_eq!(found, expected);
+        let found = findings.iter().find(|finding| finding.path == manifest);
+        assert_eq!(found.map(|finding| finding.what.as_str()), expected);
     }
 
     #[test]
     fn an_arrow_upwards_is_found() {
-        check_arrow("vm-hal-loader", "m", "hal-local", None);
+        let upwards = "`hal-local` must not depend on `vm`";
+        for is_dev in [false, true] {
+            check_arrow("vm-hal-loader", "m", "hal-local", is_dev, None);
+            check_arrow("hal-local", "m", "vm", is_dev, Some(upwards));
+        }
+    }
+
+    #[test]
+    fn only_tests_may_skip_a_crate() {
+        let skips = "`vm-hal-loader` must not depend on `hal-abi`";
+        check_arrow("vm-hal-loader", "m", "hal-abi", false, Some(skips));
+        check_arrow("vm-hal-loader", "m", "hal-abi", true, None);
+    }
+
+    #[test]
+    fn a_sample_plugin_uses_the_kit_only() {
+        let manifest = "tests/plugins/x/Cargo.toml";
+        check_arrow("x", manifest, "hal-plugin-sdk", false, None);
         check_arrow(
-            "hal-local",
-            "m",
+            "x",
+            manifest,
             "vm",
-            Some("`hal-local` must not depend on `vm`"),
+            false,
+            Some("`x` must not depend on `vm`"),
         );
-        check_arrow(
-            "tests-x",
-            "tests/plugins/x/Cargo.toml",
-            "hal-plugin-sdk",
-            None,
-        );
-        check_arrow(
-            "tests-x",
-            "tests/plugins/x/Cargo.toml",
-            "vm",
-            Some("`tests-x` must not depend on `vm`"),
-        );
-        check_arrow(
-            "new",
-            "m",
-            "vm",
-            Some("`new` has no row in xtask/src/tidy/manifests.rs"),
-        );
+    }
+
+    #[test]
+    fn a_package_needs_a_row() {
+        let what = "`new` has no row in xtask/src/tidy/manifests.rs";
+        check_arrow("new", "m", "vm", false, Some(what));
     }
 
     #[test]
