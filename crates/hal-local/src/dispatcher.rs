@@ -1,6 +1,6 @@
 //! Who runs the workgroups of a dispatch: [`Dispatcher`], and the one that uses no other thread.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Denormals, Dispatch, DispatchError, Executable, Worker};
 
@@ -90,11 +90,21 @@ impl Callers {
         if dispatch.export().attributes().local_memory_byte_length == 0 {
             return run(&mut self.fresh());
         }
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut worker = idle().pop().unwrap_or_else(|| self.fresh());
+        self.with_kept_worker(run)
+    }
+
+    /// As [`Callers::with_worker`], with one that has memory already, if there is one. Out of line,
+    /// to keep the common case small.
+    #[cold]
+    fn with_kept_worker<R>(&self, run: impl FnOnce(&mut Worker) -> R) -> R {
+        let mut worker = self.idle().pop().unwrap_or_else(|| self.fresh());
         let result = run(&mut worker);
-        idle().push(worker);
+        self.idle().push(worker);
         result
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]

@@ -51,25 +51,38 @@ impl Grid {
         tiles: Range<u64>,
         mut visit: impl FnMut([u32; 3]) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.try_for_each_row(tiles, |xs, y, z| {
+            xs.into_iter().try_for_each(|x| visit([x, y, z]))
+        })
+    }
+
+    /// As [`Grid::try_for_each`], with a call per row of neighbors in x.
+    #[inline]
+    pub(crate) fn try_for_each_row<E>(
+        &self,
+        tiles: Range<u64>,
+        mut visit: impl FnMut(Range<u32>, u32, u32) -> Result<(), E>,
+    ) -> Result<(), E> {
         let end = tiles.end.min(self.total);
         if tiles.start >= end {
             return Ok(());
         }
         let mut left = end - tiles.start;
-        let [mut x, mut y, mut z] = self.coordinates(tiles.start);
+        let [mut x, mut y, mut z] = if tiles.start == 0 {
+            [0; 3]
+        } else {
+            self.coordinates(tiles.start)
+        };
         loop {
             // The rest of this row, or as much of it as is wanted.
             let row = u64::from(self.count[0] - x).min(left);
-            left -= row;
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "`row` is at most `count[0] - x`, which is a u32"
             )]
             let row_end = x + row as u32;
-            while x < row_end {
-                visit([x, y, z])?;
-                x += 1;
-            }
+            visit(x..row_end, y, z)?;
+            left -= row;
             if left == 0 {
                 return Ok(());
             }
@@ -83,15 +96,14 @@ impl Grid {
     }
 
     /// Returns the coordinates of the workgroup numbered `tile`, which must be below the total.
-    #[inline]
+    ///
+    /// Out of line: most dispatches begin at 0 and do not come here.
+    #[cold]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "each coordinate is below its count, which is a u32"
     )]
     fn coordinates(&self, tile: u64) -> [u32; 3] {
-        if tile == 0 {
-            return [0; 3];
-        }
         let [width, height, _] = self.count.map(u64::from);
         let row = tile / width;
         [

@@ -71,37 +71,32 @@ impl Worker {
 /// Aligned memory that only grows.
 #[derive(Debug, Default)]
 struct LocalMemory {
-    /// Invariant: long enough for `capacity` bytes from `start` on.
-    storage: Vec<u8>,
+    /// Longer than what it serves for, by the most that alignment can cost.
+    storage: Box<[u8]>,
     /// The offset of the first aligned byte.
     start: usize,
-    capacity: usize,
 }
 
 impl LocalMemory {
     #[inline]
     fn bytes(&mut self, byte_length: usize) -> Result<&mut [u8], TryReserveError> {
-        if byte_length > self.capacity {
+        if byte_length.saturating_add(LOCAL_MEMORY_ALIGNMENT) > self.storage.len() {
             self.grow(byte_length)?;
         }
-        Ok(&mut self.storage[self.start..self.start + byte_length])
+        Ok(&mut self.storage[self.start..][..byte_length])
     }
 
     #[cold]
     fn grow(&mut self, byte_length: usize) -> Result<(), TryReserveError> {
-        // The content need not survive, so the new block is not a reallocation of the old one.
+        // The content need not survive, so the old block goes before the new one comes.
         *self = Self::default();
+        let padded = byte_length.saturating_add(LOCAL_MEMORY_ALIGNMENT);
         let mut storage = Vec::new();
-        let padded = byte_length.saturating_add(LOCAL_MEMORY_ALIGNMENT - 1);
         storage.try_reserve_exact(padded)?;
         storage.resize(padded, 0);
-        // At most `LOCAL_MEMORY_ALIGNMENT - 1`, as bytes can be at any address.
-        let start = storage.as_ptr().align_offset(LOCAL_MEMORY_ALIGNMENT);
-        *self = Self {
-            storage,
-            start,
-            capacity: byte_length,
-        };
+        self.storage = storage.into_boxed_slice();
+        // Below the alignment, as bytes can be at any address.
+        self.start = self.storage.as_ptr().align_offset(LOCAL_MEMORY_ALIGNMENT);
         Ok(())
     }
 }

@@ -45,108 +45,105 @@ impl Denormals {
     pub const fn are_flushed(self) -> bool {
         self.flushed
     }
+}
 
-    /// Calls a kernel with denormal numbers flushed, for modes in which they are.
-    ///
-    /// # Safety
-    ///
-    /// As for a plain call of `entry`, which must not unwind.
-    #[cfg(all(target_arch = "x86_64", not(windows)))]
-    pub(super) unsafe fn call_flushing(
-        self,
-        entry: DispatchFn,
-        environment: *const Environment,
-        dispatch_state: *const DispatchState,
-        workgroup_state: *const WorkgroupState,
-    ) -> c_int {
-        /// The bits "flush to zero" (15) and "denormals are zero" (6) of MXCSR.
-        const FLUSH: u32 = 1 << 15 | 1 << 6;
-        let mut kept = 0_u32;
-        // SAFETY: stores the 32 bits of MXCSR and changes nothing else.
-        unsafe {
-            std::arch::asm!(
-                "stmxcsr dword ptr [{kept}]",
-                kept = in(reg) &raw mut kept,
-                options(nostack, preserves_flags),
-            );
-        }
-        let flushing = kept | FLUSH;
-        let code: c_int;
-        // SAFETY: a call as the System V ABI has it, with all registers declared that it may
-        // change; r12 to r14 survive it. MXCSR holds what it held before when the block ends. The
-        // caller vouches for the call itself.
-        unsafe {
-            std::arch::asm!(
-                "ldmxcsr dword ptr [r13]",
-                "call r14",
-                "ldmxcsr dword ptr [r12]",
-                in("r12") &raw const kept,
-                in("r13") &raw const flushing,
-                in("r14") entry,
-                in("rdi") environment,
-                in("rsi") dispatch_state,
-                in("rdx") workgroup_state,
-                lateout("eax") code,
-                clobber_abi("C"),
-            );
-        }
-        code
+/// Calls a kernel with denormal numbers flushed to zero.
+///
+/// # Safety
+///
+/// As for a plain call of `entry`, which must not unwind.
+#[cfg(all(target_arch = "x86_64", not(windows)))]
+pub(super) unsafe fn call_flushing(
+    entry: DispatchFn,
+    environment: *const Environment,
+    dispatch_state: *const DispatchState,
+    workgroup_state: *const WorkgroupState,
+) -> c_int {
+    /// The bits "flush to zero" (15) and "denormals are zero" (6) of MXCSR.
+    const FLUSH: u32 = 1 << 15 | 1 << 6;
+    let mut kept = 0_u32;
+    // SAFETY: stores the 32 bits of MXCSR and changes nothing else.
+    unsafe {
+        std::arch::asm!(
+            "stmxcsr dword ptr [{kept}]",
+            kept = in(reg) &raw mut kept,
+            options(nostack, preserves_flags),
+        );
     }
+    let flushing = kept | FLUSH;
+    let code: c_int;
+    // SAFETY: a call as the System V ABI has it, with all registers declared that it may
+    // change; r12 to r14 survive it. MXCSR holds what it held before when the block ends. The
+    // caller vouches for the call itself.
+    unsafe {
+        std::arch::asm!(
+            "ldmxcsr dword ptr [r13]",
+            "call r14",
+            "ldmxcsr dword ptr [r12]",
+            in("r12") &raw const kept,
+            in("r13") &raw const flushing,
+            in("r14") entry,
+            in("rdi") environment,
+            in("rsi") dispatch_state,
+            in("rdx") workgroup_state,
+            lateout("eax") code,
+            clobber_abi("C"),
+        );
+    }
+    code
+}
 
-    /// Calls a kernel with denormal numbers flushed, for modes in which they are.
-    ///
-    /// # Safety
-    ///
-    /// As for a plain call of `entry`, which must not unwind.
-    #[cfg(target_arch = "aarch64")]
-    pub(super) unsafe fn call_flushing(
-        self,
-        entry: DispatchFn,
-        environment: *const Environment,
-        dispatch_state: *const DispatchState,
-        workgroup_state: *const WorkgroupState,
-    ) -> c_int {
-        /// The bit "flush to zero" of FPCR.
-        const FLUSH: u64 = 1 << 24;
-        let kept: u64;
-        // SAFETY: reads FPCR and changes nothing.
-        unsafe {
-            std::arch::asm!("mrs {kept}, fpcr", kept = out(reg) kept, options(nomem, nostack, preserves_flags));
-        }
-        let mut code = environment.expose_provenance() as u64;
-        // SAFETY: a call as the procedure call standard has it, with all registers declared that it
-        // may change; x20 to x22 survive it. FPCR holds what it held before when the block ends.
-        // The caller vouches for the call itself.
-        unsafe {
-            std::arch::asm!(
-                "msr fpcr, x21",
-                "blr x22",
-                "msr fpcr, x20",
-                in("x20") kept,
-                in("x21") kept | FLUSH,
-                in("x22") entry,
-                inlateout("x0") code,
-                in("x1") dispatch_state,
-                in("x2") workgroup_state,
-                clobber_abi("C"),
-            );
-        }
-        code as c_int
+/// Calls a kernel with denormal numbers flushed to zero.
+///
+/// # Safety
+///
+/// As for a plain call of `entry`, which must not unwind.
+#[cfg(target_arch = "aarch64")]
+pub(super) unsafe fn call_flushing(
+    entry: DispatchFn,
+    environment: *const Environment,
+    dispatch_state: *const DispatchState,
+    workgroup_state: *const WorkgroupState,
+) -> c_int {
+    /// The bit "flush to zero" of FPCR.
+    const FLUSH: u64 = 1 << 24;
+    let kept: u64;
+    // SAFETY: reads FPCR and changes nothing.
+    unsafe {
+        std::arch::asm!("mrs {kept}, fpcr", kept = out(reg) kept, options(nomem, nostack, preserves_flags));
     }
+    let mut code = environment.expose_provenance() as u64;
+    // SAFETY: a call as the procedure call standard has it, with all registers declared that it
+    // may change; x20 to x22 survive it. FPCR holds what it held before when the block ends.
+    // The caller vouches for the call itself.
+    unsafe {
+        std::arch::asm!(
+            "msr fpcr, x21",
+            "blr x22",
+            "msr fpcr, x20",
+            in("x20") kept,
+            in("x21") kept | FLUSH,
+            in("x22") entry,
+            inlateout("x0") code,
+            in("x1") dispatch_state,
+            in("x2") workgroup_state,
+            clobber_abi("C"),
+        );
+    }
+    code as c_int
+}
 
-    /// Never called: no mode flushes on this architecture.
-    ///
-    /// # Safety
-    ///
-    /// None; the signature is that of the other architectures.
-    #[cfg(not(any(all(target_arch = "x86_64", not(windows)), target_arch = "aarch64")))]
-    pub(super) unsafe fn call_flushing(
-        self,
-        _entry: DispatchFn,
-        _environment: *const Environment,
-        _dispatch_state: *const DispatchState,
-        _workgroup_state: *const WorkgroupState,
-    ) -> c_int {
-        unreachable!("`Denormals::flush` offers no such mode on this architecture")
-    }
+/// Never called: no mode flushes on this architecture.
+///
+/// # Safety
+///
+/// None; the signature is that of the other architectures.
+#[cfg(not(any(all(target_arch = "x86_64", not(windows)), target_arch = "aarch64")))]
+pub(super) unsafe fn call_flushing(
+    _entry: DispatchFn,
+    _environment: *const Environment,
+    _dispatch_state: *const DispatchState,
+    _workgroup_state: *const WorkgroupState,
+) -> c_int {
+    unreachable!("`Denormals::flush` offers no such mode on this architecture")
 }
