@@ -1,0 +1,144 @@
+//! The functions of the module.
+
+use std::sync::Arc;
+
+use hal_local::{Dispatch, Dispatcher, ExecutableData, ExecutableParams, LoaderRegistry};
+use vm::{Buffer, Call, Ref, Result, Trap};
+
+use crate::bindings::{self, Bindings};
+use crate::dispatch::{DispatchAbi, parse_dispatch};
+use crate::executable::{EXECUTABLE_TYPE, HalExecutable};
+use crate::failure::{dispatch_failure, load_failure, lookup_failure};
+
+/// What the functions work with; contexts share it.
+#[derive(Clone)]
+pub(crate) struct Services {
+    pub(crate) loaders: LoaderRegistry,
+    pub(crate) dispatcher: Arc<dyn Dispatcher>,
+}
+
+/// `executable.query_support`, `0r_i`: the name of a format to whether any loader takes it.
+pub(crate) fn query_support(services: &Services, call: Call<'_, '_>) -> Result<()> {
+    let format = text(call.arguments.reader().buffer()?);
+    let supported = services.loaders.supports_format(&format);
+    call.results.push_i32(supported.into());
+    Ok(())
+}
+
+/// `executable.load`, `0rrr_r`: format, data and constants or null to an executable.
+pub(crate) fn load(services: &Services, call: Call<'_, '_>) -> Result<()> {
+    let mut arguments = call.arguments.reader();
+    let format = text(arguments.buffer()?);
+    let data = executable_data(arguments.buffer()?);
+    let constants = match arguments.reference()? {
+        Ref::Null => Vec::new(),
+        constants => constants_of(constants.as_buffer()?)?,
+    };
+    let params = ExecutableParams {
+        format: &format,
+        data,
+        constants: &constants,
+    };
+    let executable = services
+        .loaders
+        .load(&params)
+        .map_err(|error| load_failure(&format, error))?;
+    call.results.push_ref(HalExecutable::new(executable));
+    Ok(())
+}
+
+/// `executable.lookup.function`, `0rr_I`: executable and name to the id of a function, which is its ordinal.
+pub(crate) fn lookup_function(_services: &Services, call: Call<'_, '_>) -> Result<()> {
+    let mut arguments = call.arguments.reader();
+    let executable: &HalExecutable = arguments.reference()?.as_object(&EXECUTABLE_TYPE)?;
+    let name = arguments.buffer()?;
+    let ordinal = executable
+        .lookup(name)
+        .map_err(|error| lookup_failure(&error))?;
+    call.results.push_i64(ordinal.into());
+    Ok(())
+}
+
+/// `executable.dispatch` of version 0.
+pub(crate) fn dispatch_by_ordinal(services: &Services, call: Call<'_, '_>) -> Result<()> {
+    dispatch(services, call, DispatchAbi::Ordinal)
+}
+
+/// `executable.dispatch` of version 1.
+pub(crate) fn dispatch_by_id(services: &Services, call: Call<'_, '_>) -> Result<()> {
+    dispatch(services, call, DispatchAbi::FunctionId)
+}
+
+/// Runs a function of an executable on parts of buffers and returns when it is done.
+///
+/// Inlined into both callers, which are called through pointers: `abi` is then a constant and the arguments are not
+/// copied once more.
+#[inline(always)]
+fn dispatch(services: &Services, call: Call<'_, '_>, abi: DispatchAbi) -> Result<()> {
+    let block = call.arguments;
+    let arguments = parse_dispatch(block.words(), abi)?;
+    let executable: &HalExecutable = block
+        .resolve(arguments.executable)?
+        .as_object(&EXECUTABLE_TYPE)?;
+    let executable = &**executable.executable();
+    let count = arguments.workgroup_count;
+    if (count[0] | count[1] | count[2]).cast_signed() < 0 {
+        return Err(negative_count(count));
+    }
+
+    let mut bindings = Bindings::new();
+    bindings::collect(block, &arguments, &mut bindings)?;
+    Dispatch::new(
+        executable,
+        arguments.function,
+        count,
+        arguments.constants,
+        &bindings,
+    )
+    .and_then(|dispatch| services.dispatcher.dispatch(executable, &dispatch))
+    .map_err(dispatch_failure)
+}
+
+/// Returns the bytes of a buffer as text; what is not UTF-8 is replaced.
+fn text(buffer: &Buffer) -> String {
+    String::from_utf8_lossy(&buffer.to_vec()).into_owned()
+}
+
+/// Returns the bytes of a buffer for a loader to keep: shared when they are constant, copied when they could change.
+fn executable_data(buffer: &Arc<Buffer>) -> ExecutableData {
+    match buffer.as_constant() {
+        Some(_) => ExecutableData::new(Arc::new(ConstantBytes(Arc::clone(buffer)))),
+        None => buffer.to_vec().into(),
+    }
+}
+
+/// A buffer of constant bytes.
+struct ConstantBytes(Arc<Buffer>);
+
+impl AsRef<[u8]> for ConstantBytes {
+    fn as_ref(&self) -> &[u8] {
+        // Constant bytes stay constant.
+        self.0.as_constant().unwrap_or_default()
+    }
+}
+
+/// Returns the words of a buffer of executable-level constants.
+fn constants_of(buffer: &Buffer) -> Result<Vec<u32>> {
+    let bytes = buffer.to_vec();
+    let (words, rest) = bytes.as_chunks();
+    if !rest.is_empty() {
+        return Err(Trap::invalid_argument(format!(
+            "constant buffer data must contain 4-byte elements but data length is {}",
+            bytes.len()
+        )));
+    }
+    Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+}
+
+#[cold]
+fn negative_count(count: [u32; 3]) -> Trap {
+    let [x, y, z] = count.map(u32::cast_signed);
+    Trap::out_of_range(format!(
+        "workgroup counts [{x}, {y}, {z}] are out of range: none may be negative"
+    ))
+}
