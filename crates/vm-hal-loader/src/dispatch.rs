@@ -113,21 +113,10 @@ impl DispatchArguments<'_> {
     #[inline]
     pub fn bindings(&self) -> impl ExactSizeIterator<Item = BindingArgument> + '_ {
         self.bindings.iter().map(
-            |&[
+            |&[buffer, .., offset_low, offset_high, length_low, length_high]| BindingArgument {
                 buffer,
-                _,
-                _,
-                _,
-                offset_low,
-                offset_high,
-                length_low,
-                length_high,
-            ]| {
-                BindingArgument {
-                    buffer,
-                    offset: wide(offset_low, offset_high),
-                    length: wide(length_low, length_high),
-                }
+                offset: wide(offset_low, offset_high),
+                length: wide(length_low, length_high),
             },
         )
     }
