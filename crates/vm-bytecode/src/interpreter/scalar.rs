@@ -118,9 +118,14 @@ macro_rules! define_floats {
             if a < b { b } else { a }
         }
 
-        /// Rounds to the nearest integer, ties to even; zero is positive.
+        /// Rounds to the nearest integer, ties to even. The zero that -0.5 rounds to is positive, as in the reference;
+        /// other negative numbers round to a negative zero.
         pub(super) fn $round_even(value: $float) -> $float {
-            value.round_ties_even() + 0.0
+            if value == -0.5 {
+                0.0
+            } else {
+                value.round_ties_even()
+            }
         }
 
         /// Returns one over the square root, both rounded.
@@ -241,10 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn rounding_to_even_gives_a_positive_zero() {
-        let rounded = [0.5f32, 2.5, 3.5, -2.5, -0.5].map(round_even_f32);
-        assert_eq!(rounded, [0.0, 2.0, 4.0, -2.0, 0.0]);
-        assert!(rounded[4].is_sign_positive());
+    fn rounding_to_even_keeps_the_sign_but_at_minus_one_half() {
+        let rounded = [0.5f32, 2.5, 3.5, -2.5, -0.5, -0.2, -0.0].map(round_even_f32);
+        let expected = [0.0f32, 2.0, 4.0, -2.0, 0.0, -0.0, -0.0];
+        assert_eq!(rounded.map(f32::to_bits), expected.map(f32::to_bits));
     }
 
     #[test]
