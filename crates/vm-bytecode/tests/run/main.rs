@@ -6,6 +6,7 @@
 mod backtrace;
 mod cases;
 mod contexts;
+mod document;
 mod faults;
 mod host;
 mod limits;
