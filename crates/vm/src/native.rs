@@ -10,11 +10,12 @@ use std::sync::Arc;
 use crate::module::unknown_ordinal;
 use crate::{
     ArgumentReader, Atom, Buffer, Call, CallingConvention, ConventionError, Dependency, Export,
-    Instance, Linkage, List, Module, Ref, RefType, Result, Results,
+    Instance, Invocation, Linkage, List, Module, Ref, RefType, Result, Results, Signal,
 };
 
 type NativeFunction<S> = Box<dyn Fn(&S, Call<'_, '_>) -> Result<()> + Send + Sync>;
 type StateFactory<S> = Box<dyn Fn() -> S + Send + Sync>;
+type SignalHandler<S> = Box<dyn Fn(&S, Signal) + Send + Sync>;
 
 /// A module of Rust functions over a state of type `S`, one for each context.
 pub struct NativeModule<S> {
@@ -25,6 +26,7 @@ pub struct NativeModule<S> {
     exports: Vec<Export>,
     functions: Vec<NativeFunction<S>>,
     state: StateFactory<S>,
+    signal_handler: Option<SignalHandler<S>>,
 }
 
 /// Collects the functions of a [`NativeModule`].
@@ -90,6 +92,7 @@ impl<S: Send + 'static> NativeModule<S> {
                 exports: Vec::new(),
                 functions: Vec::new(),
                 state: Box::new(state),
+                signal_handler: None,
             },
             error: None,
         }
@@ -108,6 +111,13 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
     #[must_use]
     pub fn ref_type(mut self, ref_type: &'static RefType) -> Self {
         self.module.ref_types.push(ref_type);
+        self
+    }
+
+    /// Makes `handler` the one that is told of the context's events.
+    #[must_use]
+    pub fn on_signal(mut self, handler: impl Fn(&S, Signal) + Send + Sync + 'static) -> Self {
+        self.module.signal_handler = Some(Box::new(handler));
         self
     }
 
@@ -223,6 +233,13 @@ struct NativeInstance<S> {
 }
 
 impl<S: Send + 'static> Instance for NativeInstance<S> {
+    fn notify(&self, signal: Signal, _invocation: &Invocation<'_>) -> Result<()> {
+        if let Some(handler) = &self.module.signal_handler {
+            handler(&self.state, signal);
+        }
+        Ok(())
+    }
+
     #[inline]
     fn call(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
         match self.module.functions.get(ordinal as usize) {

@@ -64,6 +64,27 @@ fn values_reach_a_function_and_come_back() {
 }
 
 #[test]
+fn a_native_module_is_told_of_signals() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let module = NativeModule::builder_with_state("listener", 0, || 7)
+        .on_signal(move |state: &i32, signal| log.lock().unwrap().push((*state, signal)))
+        .build()
+        .unwrap();
+    let context = Context::builder()
+        .module(math())
+        .module(module)
+        .build()
+        .unwrap();
+    context.notify(Signal::Suspend).unwrap();
+    context.notify(Signal::LowMemory).unwrap();
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [(7, Signal::Suspend), (7, Signal::LowMemory)]
+    );
+}
+
+#[test]
 fn a_prepared_block_can_pass_spans() {
     let sum = NativeModule::builder("math", 0)
         .raw_function("sum", "0iCiD_i", |_: &(), call| {
