@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use vm::{Buffer, BufferPool, Call, Module, NativeModule, NativeModuleBuilder, Result};
+use vm::{Buffer, BufferPool, Call, Module, NativeModule, NativeModuleBuilder, Result, Signal};
 
 use crate::buffer_view::{BUFFER_VIEW_TYPE, BufferView};
 use crate::{HAL_BUFFER_TYPE, buffer, device, view_functions};
@@ -29,7 +29,7 @@ impl<F: Fn(&str, &[&BufferView]) + Send + Sync> TraceSink for F {
 ///
 /// Contexts that link the module share nothing but `trace_sink`, which is told of traced tensors; without one, traces
 /// are dropped. Each context has a [`BufferPool`] of its own: memory of a buffer that is gone is used again, as it was
-/// left, for the next one of the same size.
+/// left, for the next one of the same size. [`vm::Signal::Suspend`] and [`vm::Signal::LowMemory`] free what the pool keeps.
 #[must_use]
 #[expect(
     clippy::missing_panics_doc,
@@ -37,6 +37,7 @@ impl<F: Fn(&str, &[&BufferView]) + Send + Sync> TraceSink for F {
 )]
 pub fn module(trace_sink: Option<Arc<dyn TraceSink>>) -> Arc<dyn Module> {
     let module = NativeModule::builder_with_state("hal_inline", VERSION, BufferPool::new)
+        .on_signal(trim)
         .ref_type(&HAL_BUFFER_TYPE)
         .ref_type(&BUFFER_VIEW_TYPE);
     let module = with_buffers(module);
@@ -85,6 +86,14 @@ fn with_buffer_views(
             "0rCrD_v",
             move |_: &BufferPool, call| view_functions::trace(trace_sink.as_deref(), call),
         )
+}
+
+/// Frees memory that no buffer uses when it may be wanted elsewhere.
+fn trim(pool: &BufferPool, signal: Signal) {
+    match signal {
+        Signal::Suspend | Signal::LowMemory => pool.trim(),
+        Signal::Resume => {}
+    }
 }
 
 /// `device.query.i64`, `0rr_iI`: category and key to whether the fact is known, and its value.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Access, BUFFER_ALIGNMENT, Buffer, Ref, StatusCode, Value};
+use vm::{Access, BUFFER_ALIGNMENT, Buffer, Ref, Signal, StatusCode, Value};
 use vm_hal_inline::{HAL_BUFFER_TYPE, hal_buffer};
 
 use crate::program::{Program, check_failure, constant, only_i64, value};
@@ -43,6 +43,25 @@ fn an_allocation_takes_the_memory_of_one_that_is_gone() {
     drop((buffer, storage));
     let (_, storage) = program.allocate(4096);
     assert_eq!(storage.as_buffer().unwrap().address(), address);
+}
+
+#[test]
+fn memory_that_no_buffer_uses_is_freed_on_a_signal() {
+    for (signal, is_kept) in [
+        (Signal::Resume, true),
+        (Signal::Suspend, false),
+        (Signal::LowMemory, false),
+    ] {
+        let program = Program::new();
+        let (buffer, storage) = program.allocate(4096);
+        storage.as_buffer().unwrap().store::<u8>(9, 1).unwrap();
+        drop((buffer, storage));
+        program.notify(signal);
+        // Memory of the pool is handed out as it was left, new memory is zero.
+        let (_, storage) = program.allocate(4096);
+        let byte = storage.as_buffer().unwrap().load::<u8>(9).unwrap();
+        assert_eq!(byte == 1, is_kept, "{signal:?}");
+    }
 }
 
 #[test]

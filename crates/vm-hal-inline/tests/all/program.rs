@@ -1,8 +1,8 @@
 //! A stand-in for a program: calls functions of a context that links the module.
 
 use vm::{
-    Access, ArgumentWriter, Buffer, Context, InvocationOptions, Ref, Result, Results, StatusCode,
-    Trap, Value,
+    Access, ArgumentWriter, Buffer, Context, InvocationOptions, Ref, Result, Results, Signal,
+    StatusCode, Trap, Value,
 };
 
 pub(crate) struct Program(Context);
@@ -14,6 +14,10 @@ impl Program {
 
     pub(crate) fn with(module: std::sync::Arc<dyn vm::Module>) -> Self {
         Self(Context::builder().module(module).build().unwrap())
+    }
+
+    pub(crate) fn notify(&self, signal: Signal) {
+        self.0.notify(signal).unwrap();
     }
 
     /// Calls a function; `spans` gives the lengths of its spans.
