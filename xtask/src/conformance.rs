@@ -1,7 +1,10 @@
 //! The `conformance` task: runs `halite run` and an installed `iree-run-module` over the same rows, side by side.
 //!
 //! The recorded output of each row is the referee, as in the tests. The installed reference is a second witness where it
-//! can load the module at all: it accepts only modules near its own release, Halite accepts them all.
+//! can load the module at all: it accepts only modules near its own release, Halite accepts them all. The tables of
+//! single instructions are in `tables`.
+
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,11 +25,11 @@ struct Options {
 /// Which rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// Rows without plugins.
+    /// Rows without plugins, and the tables of instructions.
     Vm,
     /// Rows that load a plugin.
     Plugins,
-    /// All rows.
+    /// All of both.
     All,
 }
 
@@ -39,7 +42,8 @@ struct Tally {
     unable: usize,
 }
 
-/// Runs the fixtures, and the rows of a corpus when one is named, through both programs.
+/// Runs the fixtures, and the rows of a corpus when one is named, through both programs, and the tables of instructions
+/// through the reference.
 ///
 /// # Errors
 ///
@@ -72,6 +76,9 @@ pub(crate) fn conformance(workspace: &Workspace, arguments: &[String]) -> Result
             options.scope,
             &mut failures,
         )?;
+    }
+    if options.scope != Scope::Plugins {
+        tables::compare(workspace, &reference, &mut failures)?;
     }
     for failure in failures.iter().take(options.show) {
         println!("\nFAIL {failure}");

@@ -10,6 +10,8 @@
 )]
 
 mod cargo;
+#[path = "../../crates/vm-bytecode/tests/run/cases.rs"]
+mod cases;
 mod ci;
 mod conformance;
 mod fixtures;
