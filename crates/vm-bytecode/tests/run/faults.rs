@@ -15,6 +15,20 @@ fn counted(fuel: Option<u64>) -> InvocationOptions<'static> {
 }
 
 #[test]
+fn c7_spans_may_be_empty_and_of_several_tuples() {
+    let hosted = Hosted::new("imports");
+    let run =
+        |function: &str, arguments: &[Value]| integers(call(&hosted.context, function, arguments));
+    let (long, count) = (Value::I64(1 << 40), Value::I32(3));
+    assert_eq!(run("spans_empty", &[count.clone()]), [3000]);
+    assert_eq!(run("spans_first", &[count.clone(), Value::I32(20)]), [3043]);
+    // Two bindings of 4 bytes, each with two 64-bit numbers.
+    let arguments = [long.clone(), count.clone()];
+    assert_eq!(run("spans_second", &arguments), [3008 + (4 << 40)]);
+    assert_eq!(run("spans_both", &[long, count]), [3010 + (2 << 40)]);
+}
+
+#[test]
 fn d3_no_offset_of_a_global_wraps() {
     let context = link(&[load("globals")]);
     for function in ["load_i32", "load_f32", "load_i64", "load_f64"] {

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::setup::{fixture, load};
 
 /// Instructions that a function may run.
-const FUEL: u64 = 20_000;
+const FUEL: u64 = 2_000;
 
 /// How many files loaded and how many functions ended well.
 #[derive(Default, Debug)]
