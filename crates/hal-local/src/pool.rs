@@ -7,7 +7,7 @@ use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gate::{Gate, Seen};
 use job::Job;
@@ -96,31 +96,46 @@ impl PoolDispatcher {
         dispatch: &Dispatch<'_>,
         worker: &mut Worker,
     ) -> Result<(), DispatchError> {
-        let tiles = dispatch.tiles();
+        let mut tiles = dispatch.tiles();
         let cost = dispatch.export().cost();
-        let mut next = tiles.start;
-        let estimate = match cost.estimate(tiles.end) {
-            Some(estimate) => estimate,
-            None => {
-                // Find out on the first workgroup, and go on from there.
-                let start = Instant::now();
-                job::run_guarded(executable, dispatch, 0..1, worker)?;
-                cost.observe(1, start.elapsed());
-                next = 1;
-                cost.estimate(tiles.end - next).unwrap_or(0)
-            }
-        };
-        let rest = next..tiles.end;
-        if estimate < WORTHWHILE_NANOSECONDS {
-            return job::run_guarded(executable, dispatch, rest, worker);
+        if cost.is_due() {
+            tiles.start = measure(executable, dispatch, worker)?;
+        }
+        if cost.nanoseconds(tiles.end - tiles.start) < WORTHWHILE_NANOSECONDS {
+            return job::run_guarded(executable, dispatch, tiles, worker);
         }
         let Some(mut turn) = self.gate.try_turn() else {
-            return job::run_guarded(executable, dispatch, rest, worker);
+            return job::run_guarded(executable, dispatch, tiles, worker);
         };
-        let job = Job::new(executable, dispatch, rest, self.threads());
+        let job = Job::new(executable, dispatch, tiles, self.threads());
         turn.publish(&job, job.chunk_count() - 1, || job.help(worker));
         drop(turn);
         job.into_result()
+    }
+}
+
+/// Runs the first workgroups of a dispatch, notes what they cost, and returns how many they were.
+///
+/// Takes more of them until they took long enough for the clock to be of no account.
+fn measure(
+    executable: &dyn Executable,
+    dispatch: &Dispatch<'_>,
+    worker: &mut Worker,
+) -> Result<u64, DispatchError> {
+    const LONG_ENOUGH: Duration = Duration::from_micros(2);
+    let total = dispatch.grid().total();
+    let (mut done, mut batch) = (0, 1_u64);
+    loop {
+        let end = total.min(done.saturating_add(batch));
+        let start = Instant::now();
+        job::run_guarded(executable, dispatch, done..end, worker)?;
+        let elapsed = start.elapsed();
+        dispatch.export().cost().observe(end - done, elapsed);
+        if end == total || elapsed >= LONG_ENOUGH {
+            return Ok(end);
+        }
+        done = end;
+        batch = batch.saturating_mul(8);
     }
 }
 

@@ -12,24 +12,28 @@ const UNITS_PER_NANOSECOND: u64 = 256;
 /// A running estimate of the cost of one workgroup.
 #[derive(Debug, Default)]
 pub(crate) struct TileCost {
-    /// In units of 1/256 ns, saturating at 16 ms; 0 means "not observed yet".
+    /// In units of 1/256 ns, saturating at 16 ms; 0 if not observed yet.
     units: AtomicU32,
-    /// How often the estimate was asked for.
+    /// The number of dispatches so far, wrapping.
     uses: AtomicU32,
 }
 
 impl TileCost {
-    /// Returns the estimated time of `tiles` workgroups in nanoseconds, or `None` if the estimate
-    /// should be renewed first: often in the beginning, then once in every 64 times.
+    /// Returns whether the cost should be observed (again) in this dispatch: often in the beginning,
+    /// then once in every 64 times.
     #[inline]
-    pub(crate) fn estimate(&self, tiles: u64) -> Option<u64> {
+    pub(crate) fn is_due(&self) -> bool {
         let uses = self.uses.load(Ordering::Relaxed);
         self.uses.store(uses.wrapping_add(1), Ordering::Relaxed);
+        uses.is_power_of_two() || uses.is_multiple_of(64)
+    }
+
+    /// Returns the estimated time of `tiles` workgroups on one thread in nanoseconds; 0 if none was
+    /// observed yet.
+    #[inline]
+    pub(crate) fn nanoseconds(&self, tiles: u64) -> u64 {
         let units = self.units.load(Ordering::Relaxed);
-        if units == 0 || uses.is_power_of_two() || uses.is_multiple_of(64) {
-            return None;
-        }
-        Some(u64::from(units).saturating_mul(tiles) / UNITS_PER_NANOSECOND)
+        u64::from(units).saturating_mul(tiles) / UNITS_PER_NANOSECOND
     }
 
     /// Notes that `tiles` workgroups took `elapsed` on one thread.
@@ -56,25 +60,16 @@ impl TileCost {
 mod tests {
     use super::*;
 
-    /// Returns the next estimate that need not be renewed.
-    fn settled(cost: &TileCost, tiles: u64) -> u64 {
-        (0..4)
-            .find_map(|_| cost.estimate(tiles))
-            .expect("no more than three times in a row are renewed")
-    }
-
     #[test]
     fn nothing_is_estimated_before_the_first_observation() {
-        let cost = TileCost::default();
-        assert_eq!(cost.estimate(10), None);
-        assert_eq!(cost.estimate(10), None);
+        assert_eq!(TileCost::default().nanoseconds(10), 0);
     }
 
     #[test]
     fn the_estimate_scales_with_the_number_of_workgroups() {
         let cost = TileCost::default();
         cost.observe(4, Duration::from_nanos(400));
-        assert_eq!(settled(&cost, 10), 1000);
+        assert_eq!(cost.nanoseconds(10), 1000);
     }
 
     #[test]
@@ -82,26 +77,24 @@ mod tests {
         let cost = TileCost::default();
         cost.observe(1, Duration::from_nanos(1000));
         cost.observe(1, Duration::from_nanos(100));
-        assert_eq!(settled(&cost, 1), 100);
+        assert_eq!(cost.nanoseconds(1), 100);
         cost.observe(1, Duration::from_nanos(200));
-        assert_eq!(settled(&cost, 1), 150);
+        assert_eq!(cost.nanoseconds(1), 150);
     }
 
     #[test]
-    fn the_estimate_is_renewed_now_and_then() {
+    fn the_estimate_is_renewed_often_at_first_and_then_now_and_then() {
         let cost = TileCost::default();
-        cost.observe(1, Duration::from_nanos(100));
-        let renewals = (0..640).filter(|_| cost.estimate(1).is_none()).count();
-        // At 0, 1, 2, 4, 8, 16, 32 and then at each multiple of 64.
-        assert_eq!(renewals, 7 + 9);
+        let due: Vec<_> = (0..200).filter(|_| cost.is_due()).collect();
+        assert_eq!(due, [0, 1, 2, 4, 8, 16, 32, 64, 128, 192]);
     }
 
     #[test]
     fn extreme_observations_saturate() {
         let cost = TileCost::default();
         cost.observe(1, Duration::MAX);
-        assert!(settled(&cost, u64::MAX) > 1 << 40);
+        assert!(cost.nanoseconds(u64::MAX) > 1 << 40);
         cost.observe(u64::MAX, Duration::ZERO);
-        assert_eq!(settled(&cost, 1), 0);
+        assert_eq!(cost.nanoseconds(1), 0);
     }
 }
