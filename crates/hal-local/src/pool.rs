@@ -124,7 +124,7 @@ fn measure(
 ) -> Result<u64, DispatchError> {
     const LONG_ENOUGH: Duration = Duration::from_micros(2);
     let total = dispatch.grid().total();
-    let (mut done, mut batch) = (0, 1_u64);
+    let (mut done, mut batch) = (0_u64, 1_u64);
     loop {
         let end = total.min(done.saturating_add(batch));
         let start = Instant::now();
