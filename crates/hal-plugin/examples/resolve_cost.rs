@@ -1,12 +1,19 @@
-//! Counts what one resolution costs: `resolve_cost [PROVIDERS] [NAMES] [REPEATS]`.
+//! Measures what one resolution costs: `resolve_cost [MODE] [PROVIDERS] [NAMES] [REPEATS]`.
 //!
-//! The oldest provider knows every name; all others know nothing. To count instructions, run it
-//! under callgrind twice and divide the difference:
+//! The oldest provider knows every name; all others know nothing. The modes:
+//!
+//! | mode | what is measured |
+//! |---|---|
+//! | `reused` | a `Resolver` into memory of the caller |
+//! | `fresh` | `PluginManager::resolve` into new memory each time |
+//! | `contended` | both, alone and while another thread registers without pause; prints the ratio |
+//!
+//! To count instructions, run it under callgrind twice and divide the difference:
 //!
 //! ```text
 //! cargo build --release -p hal-plugin --example resolve_cost
-//! valgrind --tool=callgrind target/release/examples/resolve_cost 8 16 0
-//! valgrind --tool=callgrind target/release/examples/resolve_cost 8 16 1000
+//! valgrind --tool=callgrind target/release/examples/resolve_cost reused 8 16 0
+//! valgrind --tool=callgrind target/release/examples/resolve_cost reused 8 16 1000
 //! ```
 
 #![expect(
@@ -18,9 +25,14 @@ use std::error::Error;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use hal_plugin::{Import, ImportProvider, PluginManager, ProviderError, ResolveRequest};
+use hal_plugin::{
+    Import, ImportProvider, PluginManager, ProviderError, ResolveError, ResolveRequest,
+    ResolvedImports,
+};
 
 unsafe extern "C" fn function(_: *mut c_void, _: *mut c_void, _: *mut c_void) -> c_int {
     0
@@ -56,13 +68,16 @@ impl ImportProvider for Everything {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |default: usize| -> Result<usize, Box<dyn Error>> {
-        Ok(arguments.next().map_or(Ok(default), |text| text.parse())?)
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = arguments.first().map_or("reused", String::as_str);
+    let number = |index: usize, default: usize| -> Result<usize, Box<dyn Error>> {
+        Ok(arguments
+            .get(index)
+            .map_or(Ok(default), |text| text.parse())?)
     };
-    let provider_count = number(8)?;
-    let name_count = number(16)?;
-    let repeat_count = number(100_000)?;
+    let provider_count = number(1, 8)?;
+    let name_count = number(2, 16)?;
+    let repeat_count = number(3, 100_000)?;
 
     let manager = PluginManager::new();
     manager.register_provider("everything", Arc::new(Everything))?;
@@ -74,12 +89,109 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect::<Result<Vec<CString>, _>>()?;
     let names: Vec<&CStr> = owned.iter().map(CString::as_c_str).collect();
 
+    let what = format!("{provider_count} providers, {name_count} names");
+    match mode {
+        "fresh" | "reused" => {
+            let resolve = if mode == "fresh" { fresh } else { reused };
+            let elapsed = resolve(&manager, &names, repeat_count)?;
+            println!(
+                "{mode}: {what}: {:.1} ns per resolution",
+                mean(elapsed, repeat_count)
+            );
+        }
+        "contended" => {
+            for (name, resolve) in [("fresh", fresh as Resolve), ("reused", reused)] {
+                let (quiet, busy, registrations) =
+                    contended(resolve, &manager, &names, repeat_count)?;
+                println!(
+                    "{name}: {what}: {quiet:.1} ns alone, {busy:.1} ns during {registrations} \
+                     registrations: {:.2} times",
+                    busy / quiet
+                );
+            }
+        }
+        _ => return Err(format!("no mode `{mode}`").into()),
+    }
+    Ok(())
+}
+
+/// Resolves a number of times, and returns how long that took.
+type Resolve = fn(&PluginManager, &[&CStr], usize) -> Result<Duration, ResolveError>;
+
+/// Resolves into new memory each time.
+fn fresh(
+    manager: &PluginManager,
+    names: &[&CStr],
+    repeat_count: usize,
+) -> Result<Duration, ResolveError> {
     let start = Instant::now();
     for _ in 0..repeat_count {
-        black_box(manager.resolve(black_box(&names))?);
+        black_box(manager.resolve(names)?);
     }
-    let elapsed = start.elapsed();
-    let mean = elapsed.as_nanos() / u128::try_from(repeat_count.max(1))?;
-    println!("{provider_count} providers, {name_count} names: {mean} ns per resolution");
-    Ok(())
+    Ok(start.elapsed())
+}
+
+/// Resolves into the same memory each time.
+fn reused(
+    manager: &PluginManager,
+    names: &[&CStr],
+    repeat_count: usize,
+) -> Result<Duration, ResolveError> {
+    let mut resolver = manager.resolver();
+    let mut imports = ResolvedImports::new();
+    let start = Instant::now();
+    for _ in 0..repeat_count {
+        resolver.resolve_into(names, &mut imports)?;
+        black_box(&imports);
+    }
+    Ok(start.elapsed())
+}
+
+/// Returns the time of a resolution in nanoseconds with and without a thread that registers and
+/// unregisters without pause, and how often it did. Takes the medians of alternating rounds, so that
+/// what else runs on the machine meets both alike.
+fn contended(
+    resolve: Resolve,
+    manager: &PluginManager,
+    names: &[&CStr],
+    repeat_count: usize,
+) -> Result<(f64, f64, usize), Box<dyn Error>> {
+    const ROUNDS: usize = 15;
+    let repeat_count = repeat_count.div_ceil(ROUNDS);
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let registrations = AtomicUsize::new(0);
+    for _ in 0..ROUNDS {
+        quiet.push(mean(resolve(manager, names, repeat_count)?, repeat_count));
+        let is_done = AtomicBool::new(false);
+        let has_begun = AtomicBool::new(false);
+        let elapsed = thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    manager.register_provider("coming and going", Arc::new(Nothing))?;
+                    manager.unregister("coming and going")?;
+                    registrations.fetch_add(1, Ordering::Relaxed);
+                    has_begun.store(true, Ordering::Relaxed);
+                }
+                Ok::<(), hal_plugin::RegisterError>(())
+            });
+            while !has_begun.load(Ordering::Relaxed) && !writer.is_finished() {
+                thread::yield_now();
+            }
+            let elapsed = resolve(manager, names, repeat_count);
+            is_done.store(true, Ordering::Relaxed);
+            writer.join().expect("the writer does not panic")?;
+            Ok::<Duration, Box<dyn Error>>(elapsed?)
+        })?;
+        busy.push(mean(elapsed, repeat_count));
+    }
+    Ok((median(quiet), median(busy), registrations.into_inner()))
+}
+
+fn mean(elapsed: Duration, repeat_count: usize) -> f64 {
+    elapsed.as_secs_f64() * 1e9 / repeat_count.max(1) as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }

@@ -79,7 +79,7 @@
 //! |---|---|
 //! | `import`, `provider`, `request` | [`Import`], [`ImportProvider`], [`ResolveRequest`]: the language in which functions are asked for and given |
 //! | `resolution`, `slots` | [`resolve_imports`], [`ResolvedImports`] and their storage |
-//! | `manager`, `snapshot` | [`PluginManager`] and the cell that publishes its registrations |
+//! | `manager`, `resolver`, `snapshot` | [`PluginManager`], [`Resolver`] and the cell that publishes the registrations |
 //! | `spec`, `source`, `plugin` | [`PluginSpec`], how code is found and mapped, and [`Plugin`] with the memory it is lent |
 //! | `error` | the errors and their status codes |
 
@@ -100,6 +100,7 @@ mod plugin;
 mod provider;
 mod request;
 mod resolution;
+mod resolver;
 #[expect(
     unsafe_code,
     reason = "it owns the block that kernels read through raw addresses"
@@ -119,7 +120,8 @@ pub use manager::{ManagerSnapshot, PluginManager, PluginManagerBuilder};
 pub use plugin::{Parameter, Plugin, PluginMemory, PluginOrigin};
 pub use provider::{ImportProvider, ProviderError, ProviderErrorKind};
 pub use request::ResolveRequest;
-pub use resolution::{ResolvedImports, resolve_imports};
+pub use resolution::{ResolvedImports, resolve_imports, resolve_imports_into};
+pub use resolver::Resolver;
 pub use spec::{PluginFormat, PluginSpec, SpecError};
 
 /// The examples of the README.

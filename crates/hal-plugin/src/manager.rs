@@ -6,10 +6,11 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
+use crate::resolution::resolve_from;
 use crate::snapshot::SnapshotCell;
 use crate::{
     ImportProvider, Plugin, ProviderError, RegisterError, ResolveError, ResolveRequest,
-    ResolvedImports, resolve_imports,
+    ResolvedImports, Resolver,
 };
 
 /// A growing list of import providers, asked newest first.
@@ -181,13 +182,21 @@ impl PluginManager {
         ManagerSnapshot(self.0.registrations.load_full())
     }
 
-    /// Resolves `names`: see [`resolve_imports`].
+    /// Resolves `names`: see [`resolve_imports`](crate::resolve_imports).
     ///
     /// # Errors
     ///
-    /// Those of [`resolve_imports`].
+    /// Those of [`resolve_imports`](crate::resolve_imports).
     pub fn resolve(&self, names: &[&CStr]) -> Result<ResolvedImports, ResolveError> {
-        resolve_imports(Some(self), names)
+        let mut imports = ResolvedImports::new();
+        resolve_from(Some(self), names, &mut imports)?;
+        Ok(imports)
+    }
+
+    /// Returns a resolver: for those who resolve often, and reuse memory.
+    #[must_use]
+    pub fn resolver(&self) -> Resolver<'_> {
+        Resolver::new(self, self.0.registrations.reader())
     }
 }
 
@@ -202,6 +211,7 @@ impl ImportProvider for PluginManager {
         &self.0.name
     }
 
+    #[inline]
     fn resolve(&self, request: &mut ResolveRequest<'_>) -> Result<(), ProviderError> {
         self.0.registrations.load().resolve(request)
     }
@@ -318,6 +328,17 @@ struct Registration {
     provider: Arc<dyn ImportProvider>,
 }
 
+impl Registration {
+    /// Returns the provider's error, unless it only means that others may know more.
+    #[cold]
+    fn judge(&self, error: ProviderError) -> Result<(), ProviderError> {
+        if error.is_not_found() {
+            return Ok(());
+        }
+        Err(error.in_provider(&self.name))
+    }
+}
+
 impl std::fmt::Debug for Registration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Debug::fmt(&self.name, f)
@@ -326,7 +347,7 @@ impl std::fmt::Debug for Registration {
 
 /// An immutable list of registrations, oldest first.
 #[derive(Clone, Debug, Default)]
-struct Registrations {
+pub(crate) struct Registrations {
     list: Vec<Registration>,
 }
 
@@ -359,29 +380,37 @@ impl Registrations {
     }
 
     /// Asks the providers, newest first, until every slot is filled or one of them fails.
-    fn resolve(&self, request: &mut ResolveRequest<'_>) -> Result<(), ProviderError> {
+    #[inline]
+    pub(crate) fn resolve(&self, request: &mut ResolveRequest<'_>) -> Result<(), ProviderError> {
+        if request.is_complete() {
+            return Ok(());
+        }
         request.enter()?;
         let result = self.ask_each(request);
         request.leave();
-        result?;
-        if request.is_missing_required() {
-            request.record_asked(self.list.iter().rev().map(|entry| Arc::clone(&entry.name)));
+        result
+    }
+
+    #[inline]
+    fn ask_each(&self, request: &mut ResolveRequest<'_>) -> Result<(), ProviderError> {
+        for entry in self.list.iter().rev() {
+            if let Err(error) = entry.provider.resolve(request) {
+                entry.judge(error)?;
+            }
+            if request.is_complete() {
+                return Ok(());
+            }
         }
+        self.record_asked(request);
         Ok(())
     }
 
-    fn ask_each(&self, request: &mut ResolveRequest<'_>) -> Result<(), ProviderError> {
-        for entry in self.list.iter().rev() {
-            if request.is_complete() {
-                break;
-            }
-            match entry.provider.resolve(request) {
-                Ok(()) => {}
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error.in_provider(&entry.name)),
-            }
+    /// Leaves a note of who was asked in vain, for the error.
+    #[cold]
+    fn record_asked(&self, request: &mut ResolveRequest<'_>) {
+        if request.is_missing_required() {
+            request.record_asked(self.list.iter().rev().map(|entry| Arc::clone(&entry.name)));
         }
-        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 
 use hal_abi::{ImportFn, ResolveParams};
@@ -19,12 +20,13 @@ const NESTING_LIMIT: usize = 64;
 pub struct ResolveRequest<'a> {
     names: &'a [&'a CStr],
     functions: &'a mut [Option<ImportFn>],
+    /// Those of empty slots have no meaning until the request ends: they are not NULL.
     contexts: &'a mut [*mut c_void],
     /// The number of `functions` that are `None`.
     empty_count: usize,
     /// The number of managers on the call stack.
     depth: usize,
-    keep_alives: Vec<KeepAlive>,
+    keep_alives: &'a mut Vec<KeepAlive>,
     /// What most requests never need.
     rare: Option<Box<Rare>>,
 }
@@ -39,12 +41,12 @@ struct Rare {
 }
 
 impl<'a> ResolveRequest<'a> {
-    /// Creates a request. The three slices have the same length.
+    /// Creates a request whose slots are all empty. The three slices have the same length.
     pub(crate) fn new(
         names: &'a [&'a CStr],
         functions: &'a mut [Option<ImportFn>],
         contexts: &'a mut [*mut c_void],
-        empty_count: usize,
+        keep_alives: &'a mut Vec<KeepAlive>,
     ) -> Self {
         debug_assert_eq!(names.len(), functions.len());
         debug_assert_eq!(names.len(), contexts.len());
@@ -52,9 +54,9 @@ impl<'a> ResolveRequest<'a> {
             names,
             functions,
             contexts,
-            empty_count,
+            empty_count: names.len(),
             depth: 0,
-            keep_alives: Vec::new(),
+            keep_alives,
             rare: None,
         }
     }
@@ -81,9 +83,6 @@ impl<'a> ResolveRequest<'a> {
 
     /// Calls `find` for each name whose slot is empty, and fills the slot with what it returns.
     pub fn fill_with(&mut self, mut find: impl FnMut(ImportName<'a>) -> Option<Import>) {
-        if self.empty_count == 0 {
-            return;
-        }
         let are_all_empty = self.empty_count == self.names.len();
         let slots = self.functions.iter_mut().zip(self.contexts.iter_mut());
         for (name, (function, context)) in self.names.iter().zip(slots) {
@@ -105,6 +104,19 @@ impl<'a> ResolveRequest<'a> {
         self.keep_alives.push(owner);
     }
 
+    /// Returns whether the request is complete and needed nothing special.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.empty_count == 0 && self.rare.is_none()
+    }
+
+    /// Drops the request. Where it is known to be plain this is no code at all, whereas the compiler
+    /// calls a function for the implicit drop.
+    #[inline]
+    pub(crate) fn end(self) {
+        let Self { rare, .. } = self;
+        drop(rare);
+    }
+
     /// Returns whether a slot of a required import is empty.
     pub(crate) fn is_missing_required(&self) -> bool {
         self.empty_count > 0 && self.missing().any(|name| !name.is_optional())
@@ -113,10 +125,7 @@ impl<'a> ResolveRequest<'a> {
     /// Enters a manager, and counts how many are on the call stack.
     pub(crate) fn enter(&mut self) -> Result<(), ProviderError> {
         if self.depth == NESTING_LIMIT {
-            return Err(ProviderErrorKind::TooDeep {
-                limit: NESTING_LIMIT,
-            }
-            .into());
+            return Err(too_deep());
         }
         self.depth += 1;
         Ok(())
@@ -138,15 +147,17 @@ impl<'a> ResolveRequest<'a> {
         self.rare.as_mut()?.asked.take()
     }
 
-    /// Ends the request and returns what must outlive the slots.
-    pub(crate) fn into_keep_alives(self) -> Vec<KeepAlive> {
-        let Self {
-            keep_alives, rare, ..
-        } = self;
-        if let Some(rare) = rare {
-            drop_rare(rare);
+    /// Sets the contexts of empty slots to NULL, as a result shows them.
+    pub(crate) fn clear_empty_contexts(&mut self) {
+        let slots = self.functions.iter().zip(self.contexts.iter_mut());
+        for (_, context) in slots.filter(|(function, _)| function.is_none()) {
+            *context = ptr::null_mut();
         }
-        keep_alives
+    }
+
+    /// Drops the keep-alives that were attached.
+    pub(crate) fn release(&mut self) {
+        self.keep_alives.clear();
     }
 
     /// Lets a foreign `resolve` work on copies of the slots, and takes over what it put into the
@@ -191,10 +202,10 @@ impl fmt::Debug for ResolveRequest<'_> {
     }
 }
 
-/// Drops what most requests never need, out of the way of those that do not.
 #[cold]
-fn drop_rare(rare: Box<Rare>) {
-    drop(rare);
+fn too_deep() -> ProviderError {
+    let limit = NESTING_LIMIT;
+    ProviderErrorKind::TooDeep { limit }.into()
 }
 
 /// Copies of a request's arrays for a plugin to read and write.
@@ -206,7 +217,8 @@ struct ForeignArrays {
 }
 
 impl ForeignArrays {
-    /// Copies the state of a request, which has the same names each time.
+    /// Copies the state of a request, which has the same names each time. The contexts of empty slots
+    /// become NULL.
     fn set(&mut self, names: &[&CStr], functions: &[Option<ImportFn>], contexts: &[*mut c_void]) {
         if self.names.is_empty() {
             self.names.extend(names.iter().map(|name| name.as_ptr()));
@@ -214,6 +226,11 @@ impl ForeignArrays {
         self.functions.clear();
         self.functions.extend_from_slice(functions);
         self.contexts.clear();
-        self.contexts.extend_from_slice(contexts);
+        let slots = functions.iter().zip(contexts);
+        self.contexts
+            .extend(slots.map(|(function, &context)| match function {
+                Some(_) => context,
+                None => ptr::null_mut(),
+            }));
     }
 }

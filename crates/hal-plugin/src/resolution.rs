@@ -7,7 +7,9 @@ use std::ptr;
 use hal_abi::{ImportFn, Resolution};
 
 use crate::slots::ImportSlots;
-use crate::{Import, ImportName, ImportProvider, KeepAlive, ResolveError, ResolveRequest};
+use crate::{
+    Import, ImportName, ImportProvider, KeepAlive, ProviderError, ResolveError, ResolveRequest,
+};
 
 /// Resolves `names` against `provider`.
 ///
@@ -25,45 +27,78 @@ pub fn resolve_imports(
     provider: Option<&dyn ImportProvider>,
     names: &[&CStr],
 ) -> Result<ResolvedImports, ResolveError> {
-    let mut slots = ImportSlots::new(names.len());
+    let mut imports = ResolvedImports::new();
+    resolve_imports_into(provider, names, &mut imports)?;
+    Ok(imports)
+}
+
+/// Resolves `names` against `provider` into the memory of `imports`, which is used again if it is
+/// large enough. Otherwise like [`resolve_imports`].
+///
+/// What `imports` held is released first, plugins included, and whatever pointers into it were
+/// given out are invalid from then on.
+///
+/// # Errors
+///
+/// Those of [`resolve_imports`]; `imports` is empty then.
+pub fn resolve_imports_into(
+    provider: Option<&dyn ImportProvider>,
+    names: &[&CStr],
+    imports: &mut ResolvedImports,
+) -> Result<(), ResolveError> {
+    resolve_from(provider, names, imports)
+}
+
+/// Resolves `names` against a provider whose type may be known.
+#[inline]
+pub(crate) fn resolve_from<P: ImportProvider + ?Sized>(
+    provider: Option<&P>,
+    names: &[&CStr],
+    imports: &mut ResolvedImports,
+) -> Result<(), ResolveError> {
+    imports.clear();
     if names.is_empty() {
-        return Ok(ResolvedImports {
-            slots,
-            keep_alives: Vec::new(),
-            resolution: Resolution::COMPLETE,
-        });
+        return Ok(());
     }
-    let (functions, contexts) = slots.split_mut();
-    let mut request = ResolveRequest::new(names, functions, contexts, names.len());
-    if let Some(provider) = provider {
-        match provider.resolve(&mut request) {
-            Ok(()) => {}
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(ResolveError::from_provider(provider.name(), error)),
-        }
-    }
-    if request.is_missing_required() {
-        return Err(missing(provider, &mut request));
-    }
-    let resolution = if request.is_complete() {
-        Resolution::COMPLETE
-    } else {
-        Resolution::MISSING_OPTIONAL
+    let (functions, contexts) = imports.slots.prepare(names.len());
+    let mut request = ResolveRequest::new(names, functions, contexts, &mut imports.keep_alives);
+    let result = match provider {
+        Some(provider) => provider.resolve(&mut request),
+        None => Ok(()),
     };
-    let keep_alives = request.into_keep_alives();
-    Ok(ResolvedImports {
-        slots,
-        keep_alives,
-        resolution,
-    })
+    if result.is_err() || !request.is_plain() {
+        imports.resolution = settle(provider.map(P::name), result, request)?;
+    } else {
+        request.end();
+    }
+    imports.slots.publish(names.len());
+    Ok(())
+}
+
+/// Ends a request that is not simply complete, and decides what became of it.
+#[cold]
+fn settle(
+    provider: Option<&str>,
+    result: Result<(), ProviderError>,
+    mut request: ResolveRequest<'_>,
+) -> Result<Resolution, ResolveError> {
+    let error = match (provider, result) {
+        (Some(provider), Err(error)) if !error.is_not_found() => {
+            ResolveError::from_provider(provider, error)
+        }
+        _ if request.is_complete() => return Ok(Resolution::COMPLETE),
+        _ if request.is_missing_required() => missing(provider, &mut request),
+        _ => {
+            request.clear_empty_contexts();
+            return Ok(Resolution::MISSING_OPTIONAL);
+        }
+    };
+    request.release();
+    Err(error)
 }
 
 /// Describes the failure of a request in which required slots stayed empty.
-#[cold]
-fn missing(
-    provider: Option<&dyn ImportProvider>,
-    request: &mut ResolveRequest<'_>,
-) -> ResolveError {
+fn missing(provider: Option<&str>, request: &mut ResolveRequest<'_>) -> ResolveError {
     let mut required: Vec<ImportName<'_>> = request
         .missing()
         .filter(|name| !name.is_optional())
@@ -76,7 +111,7 @@ fn missing(
     };
     let asked = match request.take_asked() {
         Some(asked) => asked.iter().map(ToString::to_string).collect(),
-        None => vec![provider.name().to_owned()],
+        None => vec![provider.to_owned()],
     };
     ResolveError::MissingImports { missing, asked }
 }
@@ -85,8 +120,10 @@ fn missing(
 /// them callable.
 ///
 /// Entry `i` belongs to name `i`. The function of a missing optional import is NULL, and so is its
-/// context. The arrays do not move when this value does, are never written again, and live as long
-/// as it does; so does every plugin that supplied a function.
+/// context. The arrays do not move when this value does, and live as long as it does; so does every
+/// plugin that supplied a function. They are written again only by
+/// [`resolve_imports_into`] and [`Resolver::resolve_into`](crate::Resolver::resolve_into), which
+/// borrow the value mutably.
 pub struct ResolvedImports {
     // Field order is drop order: the table goes before the code it points into.
     slots: ImportSlots,
@@ -95,6 +132,25 @@ pub struct ResolvedImports {
 }
 
 impl ResolvedImports {
+    /// Creates an empty list, to be resolved into. It takes no memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            slots: ImportSlots::new(),
+            keep_alives: Vec::new(),
+            resolution: Resolution::COMPLETE,
+        }
+    }
+
+    /// Removes all imports and releases what kept them alive. The memory is kept.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.resolution = Resolution::COMPLETE;
+        if !self.keep_alives.is_empty() {
+            release(&mut self.keep_alives);
+        }
+    }
+
     /// Returns the number of imports.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -137,6 +193,18 @@ impl ResolvedImports {
     #[must_use]
     pub fn resolution(&self) -> Resolution {
         self.resolution
+    }
+}
+
+/// Drops keep-alives, out of the way of resolutions that have none.
+#[inline(never)]
+fn release(keep_alives: &mut Vec<KeepAlive>) {
+    keep_alives.clear();
+}
+
+impl Default for ResolvedImports {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, Cache, Guard};
 
 /// A cell that publishes immutable snapshots of a `T`.
 pub(crate) struct SnapshotCell<T> {
@@ -35,6 +35,11 @@ impl<T> SnapshotCell<T> {
         self.current.load_full()
     }
 
+    /// Returns a reader that remembers the snapshot it saw last.
+    pub(crate) fn reader(&self) -> SnapshotReader<'_, T> {
+        SnapshotReader(Cache::new(&self.current))
+    }
+
     /// Replaces the snapshot by the one that `derive` makes from it, and returns what else `derive`
     /// returns. If `derive` fails nothing changes.
     ///
@@ -54,6 +59,17 @@ impl<T> SnapshotCell<T> {
         drop(previous);
         drop(current);
         Ok(result)
+    }
+}
+
+/// A reader of one cell that remembers the snapshot it saw last, and keeps it alive. As long as that
+/// is the current one, looking costs a comparison.
+pub(crate) struct SnapshotReader<'a, T>(Cache<&'a ArcSwap<T>, Arc<T>>);
+
+impl<T> SnapshotReader<'_, T> {
+    /// Returns the current snapshot.
+    pub(crate) fn load(&mut self) -> &T {
+        self.0.load()
     }
 }
 

@@ -15,4 +15,5 @@ mod plugin;
 mod probe;
 mod providers;
 mod resolve;
+mod reuse;
 mod system;
