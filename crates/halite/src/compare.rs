@@ -14,7 +14,6 @@ use crate::{ElementType, Tensor, Value};
 /// NaNs equal each other and infinities equal themselves. Integers, truth values, 8-bit floats and bytes are always
 /// compared exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Tolerance {
     /// Whether floats must have the same bytes; the other fields then mean nothing.
     pub exact: bool,

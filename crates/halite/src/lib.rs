@@ -1,17 +1,72 @@
-//! Runs programs compiled by IREE on the CPU: sessions, tensors, text and npy input and output.
+//! Runs programs compiled by IREE on the CPU.
+//!
+//! A [`Program`] is a compiled module (`.vmfb`), read and verified. A [`Session`] links programs with what they need
+//! and holds their state; its functions take and return [`Value`]s, most of them [`Tensor`]s.
+//!
+//! ```no_run
+//! use halite::{Program, Session, Tensor, Trust};
+//!
+//! let program = Program::open("mul.vmfb")?;
+//! // Sound because we compiled the program ourselves, for arguments of these shapes.
+//! let trust = unsafe { Trust::native_code() };
+//! let session = Session::builder().program(program).native_code(trust).build()?;
+//!
+//! let left = Tensor::from_slice(&[4], &[1f32, 2.0, 3.0, 4.0])?;
+//! let right = Tensor::from_slice(&[4], &[10f32, 20.0, 30.0, 40.0])?;
+//! let results = session.invoke("mul", &[left.into(), right.into()])?;
+//! let product = results[0].as_tensor().ok_or("not a tensor")?;
+//! assert_eq!(product.to_vec::<f32>()?, [10.0, 40.0, 90.0, 160.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | items | what they are |
+//! |---|---|
+//! | [`Program`], [`Session`], [`SessionBuilder`], [`Function`], [`Signature`] | loading, linking, calling |
+//! | [`Value`], [`Tensor`], [`Element`], [`ElementType`] | arguments and results |
+//! | [`Trust`] | the promise that native code may run: the crate's one `unsafe` function |
+//! | [`Error`] | what can go wrong, with a status code, causes and a hint |
+//! | [`text`], [`npy`], [`compare`] | the formats of IREE's tools and NumPy, comparison of results |
+//!
+//! # Safety
+//!
+//! Any bytes may be loaded as a program; bad ones give an error. Running its kernels is another matter: compiled
+//! kernels are machine code, which a session only runs when it was given [`Trust`]. Programs with portable kernels
+//! (compiled for `vmvx`) need none.
 #![deny(unsafe_code)]
 
 pub mod compare;
 mod convert;
+mod diagnose;
+mod error;
+mod function;
 mod minifloat;
 pub mod npy;
+mod program;
+mod session;
+mod signature;
 mod tensor;
 pub mod text;
+mod trust;
 mod value;
 
+pub use error::{Error, Obstacle};
+pub use function::Function;
+pub use hal_local::{Dispatcher, InlineDispatcher, PoolDispatcher};
+pub use hal_plugin::{PluginManager, PluginSpec};
+pub use program::Program;
+pub use session::{Session, SessionBuilder};
+pub use signature::{Declared, Signature};
 pub use tensor::{Element, Tensor, TensorError};
+pub use trust::Trust;
 pub use value::Value;
-pub use vm::StatusCode;
+pub use vm::{InvocationOptions, StatusCode, Trap};
 pub use vm_hal_inline::{
-    ElementType, EncodingType, MAX_RANK, NumericalType, ParseElementTypeError,
+    BufferView, ElementType, EncodingType, MAX_RANK, NumericalType, ParseElementTypeError,
+    TraceSink,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

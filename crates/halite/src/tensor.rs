@@ -218,7 +218,8 @@ impl Tensor {
     }
 
     /// Returns a tensor over a view of a program, or `None` when the view's elements do not lie densely in its buffer.
-    pub(crate) fn from_view(view: Arc<BufferView>) -> Option<Self> {
+    #[must_use]
+    pub fn from_view(view: Arc<BufferView>) -> Option<Self> {
         let byte_length = checked_byte_length(view.element_type(), view.shape()).ok()?;
         (view.buffer().length() >= byte_length).then_some(Self(view))
     }

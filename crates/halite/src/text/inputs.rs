@@ -186,11 +186,40 @@ impl Inputs {
         items: &[S],
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Value>, InputError> {
+        self.parse_all(items, parameters, zero)
+    }
+
+    /// Reads items that results are compared with: as [`Inputs::parse`], but `(ignored)` and `(null)` are null also
+    /// where the function returns a number.
+    ///
+    /// # Errors
+    /// As [`Inputs::parse`].
+    pub fn parse_expected<S: AsRef<str>>(
+        &mut self,
+        items: &[S],
+        results: &[Parameter<'_>],
+    ) -> Result<Vec<Value>, InputError> {
+        self.parse_all(items, results, |_| Value::Null)
+    }
+
+    fn parse_all<S: AsRef<str>>(
+        &mut self,
+        items: &[S],
+        parameters: &[Parameter<'_>],
+        placeholder: fn(Atom) -> Value,
+    ) -> Result<Vec<Value>, InputError> {
         let mut values = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let item = item.as_ref().trim();
             let left = parameters.get(values.len()..).unwrap_or_default();
-            self.parse_item(item, left, &mut values).map_err(|source| {
+            let parsed = match left.first() {
+                Some(parameter) if matches!(item, "(null)" | "(ignored)") => {
+                    values.push(placeholder(parameter.atom));
+                    Ok(())
+                }
+                _ => self.parse_item(item, left, &mut values),
+            };
+            parsed.map_err(|source| {
                 let source = match source {
                     ItemError::TooMany { .. } => ItemError::TooMany {
                         parameter_count: parameters.len(),
@@ -221,10 +250,6 @@ impl Inputs {
             parameter_count: left.len(),
         };
         let parameter = left.first().ok_or_else(too_many)?;
-        if matches!(item, "(null)" | "(ignored)") {
-            values.push(zero(parameter.atom));
-            return Ok(());
-        }
         let Some(marker) = item
             .chars()
             .next()

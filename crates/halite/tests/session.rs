@@ -1,0 +1,350 @@
+//! The facade on real programs: loading, linking, calling, and what goes wrong.
+
+#![expect(
+    clippy::unwrap_used,
+    unsafe_code,
+    reason = "helpers of tests may panic, and make the promise for the fixtures"
+)]
+
+use std::error::Error as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use halite::{
+    Error, InvocationOptions, Obstacle, PluginSpec, Program, Session, StatusCode, Tensor, Trust,
+    Value,
+};
+
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/fixtures")
+        .join(path)
+}
+
+fn trust() -> Trust {
+    // SAFETY: the tests run the committed fixtures, which released compilers made, on arguments of their shapes.
+    unsafe { Trust::native_code() }
+}
+
+fn program(path: &str) -> Program {
+    Program::open(fixture(path)).unwrap()
+}
+
+/// A session that may run native code where the fixtures' machine is this one.
+fn session(path: &str) -> Session {
+    Session::builder()
+        .program(program(path))
+        .native_code(trust())
+        .build()
+        .unwrap()
+}
+
+fn tensor(values: &[f32]) -> Value {
+    Tensor::from_slice(&[values.len()], values).unwrap().into()
+}
+
+fn floats(value: &Value) -> Vec<f32> {
+    value.as_tensor().unwrap().to_vec().unwrap()
+}
+
+const PORTABLE: &str = "3.13.0/vmvx/mul.vmfb";
+
+fn portable() -> Session {
+    Session::builder()
+        .program(program(PORTABLE))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_portable_program_needs_no_trust() {
+    let results = portable().invoke("mul", &[tensor(&[1.0, 2.0, 3.0, 4.0]), tensor(&[10.0; 4])]);
+    assert_eq!(floats(&results.unwrap()[0]), [10.0, 20.0, 30.0, 40.0]);
+}
+
+#[test]
+fn a_native_program_needs_trust() {
+    let native = program("3.13.0/llvm-cpu/mul.vmfb");
+    let error = Session::builder().program(native).build().unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::UNAVAILABLE);
+    let Error::Start {
+        obstacle: Some(obstacle),
+        ..
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(*obstacle, Obstacle::NativeCodeNotAllowed);
+        assert!(error.hint().unwrap().contains("native_code"));
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn native_programs_of_all_releases_run() {
+    for path in [
+        "2.9.0/llvm-cpu/mul.vmfb",
+        "3.9.0/llvm-cpu-edited/mul.vmfb",
+        "3.10.0/llvm-cpu-edited/mul.vmfb",
+        "3.11.0/llvm-cpu-edited/mul.vmfb",
+        "3.13.0/llvm-cpu/mul.vmfb",
+        "3.13.0/llvm-cpu-system/mul.vmfb",
+    ] {
+        let session = session(path);
+        let mul = session.function("mul").unwrap();
+        for factor in [2.0, 3.0] {
+            let results = mul
+                .invoke(&[tensor(&[1.0, 2.0, 3.0, 4.0]), tensor(&[factor; 4])])
+                .unwrap();
+            assert_eq!(floats(&results[0])[3], 4.0 * factor, "{path}");
+        }
+    }
+}
+
+#[test]
+fn kernels_for_another_machine_are_named() {
+    if cfg!(target_arch = "aarch64") {
+        return;
+    }
+    let foreign = program("3.13.0/llvm-cpu-aarch64/mul.vmfb");
+    let error = Session::builder()
+        .program(foreign)
+        .native_code(trust())
+        .build()
+        .unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::UNAVAILABLE);
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.contains("kernels are for arm_64, this machine is"),
+        "{hint}"
+    );
+}
+
+#[test]
+fn a_function_is_found_by_name_with_and_without_its_module() {
+    let session = portable();
+    assert_eq!(session.function("mul").unwrap().name(), "mul");
+    assert_eq!(session.function("module.mul").unwrap().name(), "mul");
+    assert_eq!(session.only_function().unwrap().name(), "mul");
+    let error = session.function("mull").unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::NOT_FOUND);
+    assert_eq!(
+        error.to_string(),
+        "no function `mull` exported by module `module`"
+    );
+    assert_eq!(error.hint().unwrap(), "did you mean `mul`?");
+    let error = session.function("attention").unwrap_err();
+    assert_eq!(error.hint().unwrap(), "the module has the functions mul");
+}
+
+#[test]
+fn the_declared_signature_is_there() {
+    let session = portable();
+    let mul = session.function("mul").unwrap();
+    assert!(mul.declaration().unwrap().starts_with("sync func @mul("));
+    let signature = mul.signature().unwrap();
+    assert_eq!(signature.inputs[1].type_name, "tensor<4xf32>");
+    assert_eq!(mul.parameters()[0].declared_type, Some("tensor<4xf32>"));
+    assert_eq!(mul.convention().text(), "0rr_r");
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused() {
+    let session = portable();
+    let error = session.invoke("mul", &[tensor(&[1.0; 4])]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the function `mul` takes 2 arguments, 1 are given"
+    );
+    assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
+
+    let wrong: [(Value, &str); 4] = [
+        (tensor(&[1.0; 5]), "expected 4 but have 5"),
+        (
+            Tensor::from_slice(&[4], &[1.0f64; 4]).unwrap().into(),
+            "expected f32",
+        ),
+        (Value::Null, "ref is null"),
+        (Value::I32(1), ""),
+    ];
+    for (argument, text) in wrong {
+        let error = session
+            .invoke("mul", &[argument, tensor(&[1.0; 4])])
+            .unwrap_err();
+        assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
+        let cause = error.source().unwrap().to_string();
+        assert!(cause.contains(text), "{cause}");
+    }
+}
+
+#[test]
+fn arguments_are_not_changed_and_can_be_used_again() {
+    let session = portable();
+    let left = tensor(&[1.0, 2.0, 3.0, 4.0]);
+    for _ in 0..3 {
+        let results = session
+            .invoke("mul", &[left.clone(), left.clone()])
+            .unwrap();
+        assert_eq!(floats(&results[0]), [1.0, 4.0, 9.0, 16.0]);
+    }
+    assert_eq!(floats(&left), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn state_belongs_to_a_session() {
+    let globals = program("3.13.0/llvm-cpu/globals.vmfb");
+    let names: Vec<&str> = globals.function_names().collect();
+    assert!(
+        !names.is_empty() && names.iter().all(|name| !name.starts_with("__")),
+        "{names:?}"
+    );
+    let new = || {
+        Session::builder()
+            .program(globals.clone())
+            .native_code(trust())
+            .build()
+            .unwrap()
+    };
+    let (first, second) = (new(), new());
+    let call = |session: &Session| match session
+        .invoke(names[0], &arguments(session, names[0]))
+        .unwrap()[0]
+    {
+        Value::I32(value) => value,
+        ref other => panic!("{other:?}"),
+    };
+    let before = call(&first);
+    assert_ne!(call(&first), before, "the program counts");
+    assert_eq!(call(&second), before, "another session begins anew");
+}
+
+#[cfg(target_arch = "x86_64")]
+fn arguments(session: &Session, name: &str) -> Vec<Value> {
+    let function = session.function(name).unwrap();
+    let items: Vec<String> = function
+        .signature()
+        .unwrap()
+        .inputs
+        .iter()
+        .map(|declared| declared.example())
+        .collect();
+    halite::text::Inputs::new()
+        .parse(&items, &function.parameters())
+        .unwrap()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_failing_program_tells_its_status_and_message() {
+    let session = session("3.13.0/llvm-cpu/assert.vmfb");
+    let function = session.only_function().unwrap();
+    let error = function
+        .invoke(&[tensor(&[1.0, 2.0, 3.0]), Value::I32(11)])
+        .unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::FAILED_PRECONDITION);
+    let trap = error.source().unwrap().to_string();
+    assert_eq!(trap, "FAILED_PRECONDITION: n must be < 10");
+}
+
+#[test]
+fn fuel_limits_a_call() {
+    let session = session("3.13.0/llvm-cpu/loop.vmfb");
+    let function = session.only_function().unwrap();
+    let options = InvocationOptions {
+        fuel: Some(50),
+        ..InvocationOptions::default()
+    };
+    let endless: Vec<Value> = function
+        .parameters()
+        .iter()
+        .map(|_| Value::I32(i32::MAX))
+        .collect();
+    let error = function.invoke_with(&endless, options).unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::DEADLINE_EXCEEDED);
+}
+
+#[test]
+fn threads_give_the_same_results() {
+    for threads in [0, 2, 3] {
+        let session = Session::builder()
+            .program(program(PORTABLE))
+            .threads(threads)
+            .build()
+            .unwrap();
+        let results = session
+            .invoke("mul", &[tensor(&[2.0; 4]), tensor(&[4.0; 4])])
+            .unwrap();
+        assert_eq!(floats(&results[0]), [8.0; 4]);
+    }
+}
+
+#[test]
+fn what_is_no_program_is_named() {
+    let error = Program::open("/nonexistent/model.vmfb").unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::NOT_FOUND);
+    assert!(error.to_string().contains("/nonexistent/model.vmfb"));
+
+    let error = Program::from_bytes(b"\x93NUMPY\x01\0").unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
+    let cause = error.source().unwrap().source().unwrap().to_string();
+    assert!(cause.contains("a NumPy array"), "{cause}");
+
+    let mut damaged = fs::read(fixture(PORTABLE)).unwrap();
+    damaged.truncate(damaged.len() / 2);
+    assert!(Program::from_bytes(damaged).is_err());
+}
+
+#[test]
+fn a_session_needs_a_program() {
+    let error = Session::builder().build().unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+#[test]
+fn plugins_need_trust_and_must_exist() {
+    let spec = PluginSpec::parse("/nonexistent/plugin.so").unwrap();
+    let error = Session::builder()
+        .program(program(PORTABLE))
+        .plugin(spec.clone())
+        .build()
+        .unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::PERMISSION_DENIED);
+    let builder = Session::builder()
+        .program(program(PORTABLE))
+        .native_code(trust());
+    let error = builder.plugin(spec).build().unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/plugin.so"));
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_missing_import_is_named() {
+    let plugin = program("3.13.0/llvm-cpu/plugin.vmfb");
+    let error = Session::builder()
+        .program(plugin)
+        .native_code(trust())
+        .build()
+        .unwrap_err();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text += &format!("; {next}");
+        cause = next.source();
+    }
+    assert!(text.contains("lab_scale_add"), "{text}");
+}
+
+#[test]
+fn sessions_move_between_threads() {
+    let session = portable();
+    let results = std::thread::spawn(move || {
+        session
+            .invoke("mul", &[tensor(&[2.0; 4]), tensor(&[4.0; 4])])
+            .unwrap()
+    })
+    .join()
+    .unwrap();
+    assert_eq!(floats(&results[0]), [8.0; 4]);
+}
