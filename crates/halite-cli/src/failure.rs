@@ -1,0 +1,186 @@
+//! How the command fails: what it prints about it and which exit status it has.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::error::Error;
+use std::io;
+
+use halite::StatusCode;
+
+use crate::Streams;
+
+/// Why the command does not end with status 0.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line is wrong, or it asks for help.
+    Arguments(clap::Error),
+    /// The command line is wrong in a way that its parser cannot know.
+    Usage(String),
+    /// The work failed.
+    Work(Box<WorkFailure>),
+    /// Standard output already says what failed.
+    Reported,
+    /// Standard output cannot be written.
+    Stdout(io::Error),
+}
+
+/// A failure of the work, in parts that are printed line by line.
+#[derive(Debug)]
+pub(crate) struct WorkFailure {
+    code: StatusCode,
+    what: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Returns a failure of the work.
+    pub(crate) fn work(code: StatusCode, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self::Work(Box::new(WorkFailure {
+            code,
+            what,
+            causes: Vec::new(),
+            hint: None,
+        }))
+    }
+
+    /// Returns the failure with a line about its cause, and one for each cause of that.
+    pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let source = source.into();
+        self.add_causes(Some(&*source));
+        self
+    }
+
+    /// Returns the failure with a line about what is wrong.
+    pub(crate) fn with_cause(mut self, cause: String) -> Self {
+        if let Self::Work(work) = &mut self {
+            work.causes.push(cause);
+        }
+        self
+    }
+
+    /// Returns the failure with a line about what to do.
+    pub(crate) fn with_hint(mut self, hint: Option<String>) -> Self {
+        if let Self::Work(work) = &mut self {
+            work.hint = hint;
+        }
+        self
+    }
+
+    /// Returns the failure that an error of a library stands for.
+    pub(crate) fn of(code: StatusCode, error: &(dyn Error + 'static)) -> Self {
+        let mut failure = Self::work(code, error.to_string());
+        failure.add_causes(error.source());
+        failure
+    }
+
+    fn add_causes(&mut self, first: Option<&(dyn Error + 'static)>) {
+        let Self::Work(work) = self else { return };
+        let mut next = first;
+        while let Some(cause) = next {
+            work.causes.push(format!("caused by: {cause}"));
+            if let Some(trap) = cause.downcast_ref::<halite::Trap>() {
+                work.causes
+                    .extend(trap.frames().iter().map(|frame| format!("  at {frame}")));
+            }
+            next = cause.source();
+        }
+    }
+
+    /// Returns the exit status of the process.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            Self::Arguments(error) if !error.use_stderr() => 0,
+            // A reader that has seen enough is no failure.
+            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            Self::Arguments(_) | Self::Usage(_) => 2,
+            Self::Work(_) | Self::Reported | Self::Stdout(_) => 1,
+        }
+    }
+
+    /// Writes what the user should know, help to standard output and all else to standard error.
+    pub(crate) fn report(&self, streams: &mut Streams<'_>) -> io::Result<()> {
+        match self {
+            Self::Reported => Ok(()),
+            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Self::Arguments(error) if !error.use_stderr() => {
+                writeln!(streams.stdout, "{}", error.to_string().trim_end())
+            }
+            // The parser's messages begin with `error:` and end with a line break.
+            Self::Arguments(error) => write!(streams.stderr, "{error}"),
+            _ => write!(streams.stderr, "error: {self}"),
+        }
+    }
+}
+
+impl WorkFailure {
+    /// Says in other words what failed.
+    pub(crate) fn set_what(&mut self, what: String) {
+        self.what = what;
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arguments(error) => write!(f, "{error}"),
+            Self::Usage(what) => writeln!(f, "INVALID_ARGUMENT: {what}"),
+            Self::Reported => Ok(()),
+            Self::Stdout(error) => writeln!(f, "UNKNOWN: cannot write the output: {error}"),
+            Self::Work(work) => {
+                writeln!(f, "{}: {}", work.code, work.what)?;
+                for cause in &work.causes {
+                    writeln!(f, "  {cause}")?;
+                }
+                match &work.hint {
+                    Some(hint) => writeln!(f, "hint: {hint}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        Self::Arguments(error)
+    }
+}
+
+impl From<halite::Error> for Failure {
+    fn from(error: halite::Error) -> Self {
+        Self::of(error.status_code(), &error).with_hint(error.hint())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_and_hint_follow_the_first_line() {
+        let failure = Failure::work(StatusCode::NOT_FOUND, "no such thing")
+            .caused_by(io::Error::other("because"))
+            .with_hint(Some("look elsewhere".into()));
+        assert_eq!(
+            failure.to_string(),
+            "NOT_FOUND: no such thing\n  caused by: because\nhint: look elsewhere\n"
+        );
+        assert_eq!(failure.exit_status(), 1);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_silent_success() {
+        let failure = Failure::Stdout(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(failure.exit_status(), 0);
+        let mut stderr = Vec::new();
+        let mut streams = Streams {
+            stdin: &mut io::empty(),
+            stdout: &mut io::sink(),
+            stderr: &mut stderr,
+        };
+        failure.report(&mut streams).unwrap();
+        assert!(stderr.is_empty());
+    }
+}
