@@ -14,6 +14,7 @@ use halite::{
     Error, InvocationOptions, Obstacle, PluginSpec, Program, Session, StatusCode, Tensor, Trust,
     Value,
 };
+use vm::{Dependency, NativeModule};
 
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -334,6 +335,78 @@ fn a_missing_import_is_named() {
         cause = next.source();
     }
     assert!(text.contains("lab_scale_add"), "{text}");
+}
+
+#[test]
+fn c11_another_signature_of_an_import_says_to_compile_again() {
+    let names = [
+        "buffer_view.buffer",
+        "buffer_view.assert",
+        "buffer_view.create",
+        "buffer.storage",
+        "buffer.allocate",
+    ];
+    let module = names
+        .into_iter()
+        .fold(NativeModule::builder("hal_inline", 0), |module, name| {
+            module.function(name, |_: &(), argument: i32| Ok((argument,)))
+        });
+    let builder = Session::builder().module(module.build().unwrap());
+    let error = builder
+        .program(program("3.13.0/vmvx-inline/mul.vmfb"))
+        .build()
+        .unwrap_err();
+    let text = error.source().unwrap().to_string();
+    assert!(
+        text.contains("signature mismatch") && text.contains("0i_i"),
+        "{text}"
+    );
+    assert!(error.hint().unwrap().contains("compile it again"));
+}
+
+#[test]
+fn c12_a_module_that_needs_a_newer_runtime_is_told_apart() {
+    let module = NativeModule::builder("user", 0)
+        .dependency(Dependency {
+            name: "hal_loader".into(),
+            minimum_version: 99,
+            optional: false,
+        })
+        .build()
+        .unwrap();
+    let builder = Session::builder().module(module).program(program(PORTABLE));
+    let error = builder.build().unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::NOT_FOUND);
+    let text = error.source().unwrap().to_string();
+    assert!(
+        text.contains("version mismatch") && text.contains("99"),
+        "{text}"
+    );
+    assert!(error.hint().unwrap().contains("a newer compiler"));
+}
+
+#[test]
+fn c13_an_unknown_bytecode_version_is_named() {
+    let bytes = fs::read(fixture(PORTABLE)).unwrap();
+    // The version is the only word of this value whose change the reader blames on the version.
+    let version = 0x0011_0000u32.to_le_bytes();
+    let places = bytes
+        .windows(4)
+        .enumerate()
+        .filter(|(_, word)| *word == version);
+    let texts = places.filter_map(|(offset, _)| {
+        let mut newer = bytes.clone();
+        newer[offset + 2] = 0x12;
+        let error = Program::from_bytes(newer).err()?;
+        Some(error.source()?.source()?.to_string())
+    });
+    let texts: Vec<String> = texts.collect();
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("bytecode version 18.0")),
+        "{texts:?}"
+    );
 }
 
 #[test]
