@@ -69,6 +69,19 @@ impl RefReg {
     }
 }
 
+impl From<I32Reg> for AnyReg {
+    fn from(register: I32Reg) -> Self {
+        Self(register.0)
+    }
+}
+
+impl From<I64Reg> for AnyReg {
+    /// Names the pair by its low word.
+    fn from(register: I64Reg) -> Self {
+        Self(register.0)
+    }
+}
+
 impl AnyReg {
     /// Returns the bank and register.
     #[must_use]

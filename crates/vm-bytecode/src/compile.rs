@@ -8,9 +8,10 @@ use vm::argument_block::{align_words, span_word_alignment};
 use vm::{Atom, CallingConvention, Item};
 
 use crate::code::{AnyReg, FunctionRef, Instruction, Operand, Register, RemapPair};
+use crate::constants::Constants;
 use crate::interpreter::{Copy, MOVE_BIT, REF_MASK};
 use crate::program::{
-    BACKWARDS, CONTINUES, Function, ImportCall, InternalCall, Step, StepKind, Value,
+    BACKWARDS, CONTINUES, Function, ImportCall, InternalCall, Program, Step, StepKind, Value,
 };
 use crate::{Opcode, PoolRange, VerifiedFunction, VerifiedModule};
 
@@ -23,18 +24,28 @@ pub(crate) enum Fusion {
     Plain,
 }
 
-/// Compiles all functions of a module.
-pub(crate) fn compile(module: &VerifiedModule, fusion: Fusion) -> Box<[Function]> {
+/// Compiles all functions of a module. The argument blocks do not depend on `fusion`.
+pub(crate) fn compile(module: &VerifiedModule, fusion: Fusion) -> Program {
+    let mut argument_words = Vec::new();
     let functions = (0..).zip(module.functions());
-    functions
-        .map(|(ordinal, function)| Compiler::new(module, function, fusion).compile(ordinal))
-        .collect()
+    let functions = functions
+        .map(|(ordinal, function)| {
+            Compiler::new(module, function, fusion, &mut argument_words).compile(ordinal)
+        })
+        .collect();
+    Program {
+        functions,
+        argument_words: argument_words.into(),
+    }
 }
 
 struct Compiler<'a> {
     module: &'a VerifiedModule,
     function: &'a VerifiedFunction,
     fusion: Fusion,
+    /// The argument blocks of the module.
+    argument_words: &'a mut Vec<u32>,
+    constants: Constants,
     steps: Vec<Step>,
     offsets: Vec<u32>,
     registers: Vec<u16>,
@@ -67,11 +78,18 @@ struct Edge<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(module: &'a VerifiedModule, function: &'a VerifiedFunction, fusion: Fusion) -> Self {
+    fn new(
+        module: &'a VerifiedModule,
+        function: &'a VerifiedFunction,
+        fusion: Fusion,
+        argument_words: &'a mut Vec<u32>,
+    ) -> Self {
         Self {
             module,
             function,
             fusion,
+            argument_words,
+            constants: Constants::of(module, function),
             steps: Vec::new(),
             offsets: Vec::new(),
             registers: Vec::new(),
@@ -600,9 +618,17 @@ impl<'a> Compiler<'a> {
             FunctionRef::Import(import) => {
                 let convention = &self.module.import_conventions()[import as usize];
                 let y = index32(self.import_calls.len());
-                self.import_calls.push(import_call(
-                    import, convention, segments, arguments, results,
-                ));
+                let known = |register| self.constants.at(register, instruction.offset());
+                let call = import_call(
+                    import,
+                    convention,
+                    segments,
+                    arguments,
+                    results,
+                    known,
+                    self.argument_words,
+                );
+                self.import_calls.push(call);
                 self.emit(Step {
                     y,
                     ..Step::new(import_kind)
@@ -712,55 +738,67 @@ pub(crate) fn copy(source: Value, target: Value) -> Copy {
     }
 }
 
-/// Plans the call of an import: the block's layout is the one of `vm::argument_block`.
+/// Plans the call of an import and appends its block to `blocks`: the layout is the one of `vm::argument_block`.
+/// `known` tells what a register holds at the call, if that is always the same.
 fn import_call(
     import: u32,
     convention: &CallingConvention,
     segments: &[u16],
     arguments: &[AnyReg],
     results: &[AnyReg],
+    known: impl Fn(u16) -> Option<u32>,
+    blocks: &mut Vec<u32>,
 ) -> ImportCall {
-    let mut template = Vec::new();
-    let mut numbers = Vec::new();
-    let mut consumed = Vec::new();
+    let mut block = Vec::new();
+    let (mut words, mut pairs, mut consumed) = (Vec::new(), Vec::new(), Vec::new());
     let mut registers = arguments.iter();
-    let mut put = |template: &mut Vec<u32>, atom: Atom| {
+    let mut put = |block: &mut Vec<u32>, atom: Atom| {
         let Some(register) = registers.next() else {
             unreachable!("the verifier checked the number of operands");
         };
-        template.resize(align_words(template.len(), atom.word_alignment()), 0);
-        let start = template.len();
-        template.resize(start + atom.word_count(), 0);
+        block.resize(align_words(block.len(), atom.word_alignment()), 0);
+        let start = block.len();
+        block.resize(start + atom.word_count(), 0);
         match value(*register, atom) {
             Value::Ref(bits) => {
-                template[start] = u32::from(bits & REF_MASK);
+                block[start] = u32::from(bits & REF_MASK);
                 if bits & MOVE_BIT != 0 {
                     consumed.push(bits & REF_MASK);
                 }
             }
-            number => numbers.push((number, index32(start))),
+            Value::Word(register) => match known(register) {
+                Some(word) => block[start] = word,
+                None => words.push((register, index32(start))),
+            },
+            Value::Pair(register) => match (known(register), known(register + 1)) {
+                (Some(low), Some(high)) => block[start..].copy_from_slice(&[low, high]),
+                _ => pairs.push((register, index32(start))),
+            },
         }
     };
     for (position, item) in convention.arguments().iter().enumerate() {
         match item {
-            Item::Atom(atom) => put(&mut template, *atom),
+            Item::Atom(atom) => put(&mut block, *atom),
             Item::Span(atoms) => {
                 let count = segments.get(position).copied().unwrap_or(0);
-                template.push(u32::from(count));
+                block.push(u32::from(count));
                 if count > 0 {
-                    template.resize(align_words(template.len(), span_word_alignment(atoms)), 0);
+                    block.resize(align_words(block.len(), span_word_alignment(atoms)), 0);
                 }
                 for _ in 0..count {
-                    atoms.iter().for_each(|atom| put(&mut template, *atom));
+                    atoms.iter().for_each(|atom| put(&mut block, *atom));
                 }
             }
         }
     }
     let atoms = convention.results();
+    let start = blocks.len();
+    blocks.append(&mut block);
     ImportCall {
         import,
-        template: template.into(),
-        arguments: numbers.into(),
+        block: start..blocks.len(),
+        words: words.into(),
+        pairs: pairs.into(),
         consumed: consumed.into(),
         results: values(results, atoms).collect(),
         result_words: atoms

@@ -22,6 +22,7 @@
 mod archive;
 mod code;
 mod compile;
+mod constants;
 mod debug;
 mod decode;
 mod disassemble;

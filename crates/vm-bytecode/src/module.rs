@@ -2,7 +2,7 @@
 //!
 //! [`BytecodeModule::load`] is the only way from bytes to something that runs, and it verifies.
 
-use core::cell::{RefCell, RefMut};
+use core::cell::{Cell, RefCell, RefMut};
 use core::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use vm::{
 
 use crate::compile::{Fusion, compile};
 use crate::interpreter::{Fast, Interpreter, Metered, REF_MASK, Stack, Window};
-use crate::program::{CONTINUES, Function, Value};
+use crate::program::{CONTINUES, Function, Program, Value};
 use crate::{DebugDatabase, LoadError, ModuleDef, VerifiedModule};
 
 /// Names of the exports that the runtime calls by itself.
@@ -26,15 +26,13 @@ const NOTIFY: &str = "__notify";
 pub struct BytecodeModule {
     owner: Arc<dyn BytesOwner>,
     verified: VerifiedModule,
-    functions: Box<[Function]>,
-    /// The functions with a step for each instruction; made when something is first counted or traced.
-    plain_functions: OnceLock<Box<[Function]>>,
+    program: Program,
+    /// The program with a step for each instruction; made when something is first counted or traced.
+    plain_program: OnceLock<Program>,
     exports: Box<[Export]>,
     imports: Box<[Import]>,
     dependencies: Box<[vm::Dependency]>,
     rodata: Box<[Arc<Buffer>]>,
-    /// Words of the largest argument block that a function fills.
-    argument_words: usize,
 }
 
 impl BytecodeModule {
@@ -45,7 +43,7 @@ impl BytecodeModule {
     pub fn load(owner: Arc<dyn BytesOwner>) -> core::result::Result<Arc<Self>, LoadError> {
         let verified = VerifiedModule::load(owner.bytes())?;
         let def = verified.def();
-        let functions = compile(&verified, Fusion::Fused);
+        let program = compile(&verified, Fusion::Fused);
         let rodata = def.rodata.iter().map(|segment| {
             let bytes =
                 Buffer::constant(Arc::clone(&owner), segment.range.clone(), Access::CONSTANT);
@@ -53,19 +51,13 @@ impl BytecodeModule {
                 unreachable!("the verifier checked that the file has the range")
             })
         });
-        let import_calls = functions.iter().flat_map(|function| &function.import_calls);
-        let argument_words = import_calls
-            .map(|call| call.template.len())
-            .max()
-            .unwrap_or(0);
         Ok(Arc::new(Self {
             exports: exports(&verified),
             imports: imports(&verified),
             dependencies: dependencies(def),
             rodata: rodata.collect(),
-            plain_functions: OnceLock::new(),
-            argument_words,
-            functions,
+            plain_program: OnceLock::new(),
+            program,
             verified,
             owner,
         }))
@@ -83,8 +75,8 @@ impl BytecodeModule {
         &self.verified
     }
 
-    fn plain_functions(&self) -> &[Function] {
-        self.plain_functions
+    fn plain_program(&self) -> &Program {
+        self.plain_program
             .get_or_init(|| compile(&self.verified, Fusion::Plain))
     }
 }
@@ -168,7 +160,7 @@ impl Module for BytecodeModule {
             imports: linkage.imports.into(),
             global_bytes: RefCell::new(vec![0; global_bytes].into()),
             global_refs: RefCell::new(vec![Ref::Null; global_refs].into()),
-            stacks: RefCell::default(),
+            idle_stack: Cell::new(None),
             module: self,
         }))
     }
@@ -216,8 +208,8 @@ pub(crate) struct BytecodeInstance {
     imports: Box<[Option<ImportTarget>]>,
     global_bytes: RefCell<Box<[u8]>>,
     global_refs: RefCell<Box<[Ref]>>,
-    /// Stacks that no invocation uses at the moment.
-    stacks: RefCell<Vec<Stack>>,
+    /// The stack of the last invocation, for the next one. A call that comes while one runs makes its own.
+    idle_stack: Cell<Option<Box<Stack>>>,
 }
 
 impl BytecodeInstance {
@@ -310,22 +302,23 @@ impl BytecodeInstance {
     }
 
     /// Calls a function of the module from outside.
-    fn call_function(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
+    fn call_function(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
         call.invocation.check_interrupt()?;
         let metered = call.invocation.fuel().is_some() || call.invocation.tracer().is_some();
-        let functions = if metered {
-            self.module.plain_functions()
+        let program = if metered {
+            self.module.plain_program()
         } else {
-            &self.module.functions
+            &self.module.program
         };
+        let functions = &program.functions;
         let Some(function) = functions.get(ordinal as usize) else {
             return Err(Trap::new(
                 StatusCode::INTERNAL,
                 format!("module has no function {ordinal}"),
             ));
         };
-        let stack = self.stacks.borrow_mut().pop();
-        let mut stack = stack.unwrap_or_else(|| Stack::new(self.module.argument_words));
+        let idle = self.idle_stack.take();
+        let mut stack = idle.unwrap_or_else(|| Box::new(Stack::new(&program.argument_words)));
         let interpreter = Interpreter {
             functions,
             instance: self,
@@ -334,7 +327,7 @@ impl BytecodeInstance {
         let outcome = self.run(&interpreter, &mut stack, ordinal, function, call, metered);
         let outcome = outcome.map_err(|trap| self.backtrace(functions, &stack, trap));
         stack.unwind();
-        self.stacks.borrow_mut().push(stack);
+        self.idle_stack.set(Some(stack));
         outcome
     }
 
@@ -344,7 +337,7 @@ impl BytecodeInstance {
         stack: &mut Stack,
         ordinal: u32,
         function: &Function,
-        call: Call<'_, '_>,
+        call: &mut Call<'_, '_>,
         metered: bool,
     ) -> Result<()> {
         stack.push(ordinal, function.register_count, function.ref_count)?;
@@ -420,13 +413,13 @@ impl BytecodeInstance {
         }
         let mut results = Results::new();
         let arguments = vm::ArgumentBlock::new(&words, &[]);
-        let call = Call {
+        let mut call = Call {
             arguments,
             results: &mut results,
             invocation,
             resuming: false,
         };
-        self.call_function(export.function, call)
+        self.call_function(export.function, &mut call)
     }
 }
 
@@ -456,7 +449,7 @@ impl Instance for BytecodeInstance {
         self.call_special(NOTIFY, Some(signal.value()), invocation)
     }
 
-    fn call(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
+    fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
         match self.module.def().exports.get(ordinal as usize) {
             Some(export) => self.call_function(export.function, call),
             None => Err(Trap::new(

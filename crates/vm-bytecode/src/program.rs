@@ -4,6 +4,8 @@
 //! indices, copies on the way to a block are steps of their own, calls have a prepared plan. [`crate::compile`] makes
 //! programs; [`crate::interpreter`] runs them.
 
+use core::ops::Range;
+
 use crate::Opcode;
 use crate::interpreter::Copy;
 use crate::isa::table::for_each_op;
@@ -212,10 +214,12 @@ pub(crate) struct InternalCall {
 pub(crate) struct ImportCall {
     /// Ordinal of the import.
     pub(crate) import: u32,
-    /// The block without its numbers: counts of spans, and slots that name the caller's ref registers.
-    pub(crate) template: Box<[u32]>,
+    /// Where its block lies in the words of the program.
+    pub(crate) block: Range<usize>,
     /// Registers that go into the block, with the word they go to.
-    pub(crate) arguments: Box<[(Value, u32)]>,
+    pub(crate) words: Box<[(u16, u32)]>,
+    /// Register pairs that go into the block, with the first word they go to.
+    pub(crate) pairs: Box<[(u16, u32)]>,
     /// Ref registers that the call consumes.
     pub(crate) consumed: Box<[u16]>,
     /// Registers that take the results.
@@ -224,4 +228,14 @@ pub(crate) struct ImportCall {
     pub(crate) result_words: usize,
     /// Count of result refs, to check what the import gave.
     pub(crate) result_refs: usize,
+}
+
+/// The functions of a module and the argument blocks of their calls to imports.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The functions, by ordinal.
+    pub(crate) functions: Box<[Function]>,
+    /// The blocks, one for each place that calls an import, with all that is known when the program is made: counts of
+    /// spans, the caller's ref registers, constants. Each stack has a copy, so that a call only adds what varies.
+    pub(crate) argument_words: Box<[u32]>,
 }

@@ -15,7 +15,7 @@ pub fn hal_buffer(buffer: Arc<Buffer>) -> Ref {
 }
 
 /// `buffer.allocate`, `0iI_rr`: alignment and length to a buffer and its storage. The bytes are not cleared.
-pub(crate) fn allocate(pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn allocate(pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let alignment = i64::from(arguments.i32()?);
     let length = arguments.i64()?;
@@ -27,7 +27,7 @@ pub(crate) fn allocate(pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 
 /// `buffer.allocate.initialized`, `0irII_rr`: alignment, source, offset and length to a buffer that holds a copy of
 /// that part of the source, and its storage.
-pub(crate) fn allocate_initialized(pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn allocate_initialized(pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let alignment = i64::from(arguments.i32()?);
     let source = arguments.buffer()?;
@@ -43,7 +43,7 @@ pub(crate) fn allocate_initialized(pool: &BufferPool, call: Call<'_, '_>) -> Res
 }
 
 /// `buffer.length`, `0r_I`.
-pub(crate) fn length(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn length(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let buffer = call.arguments.reader().aliased(&HAL_BUFFER_TYPE)?;
     // A buffer is never longer than `isize::MAX`.
     call.results
@@ -52,14 +52,14 @@ pub(crate) fn length(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 }
 
 /// `buffer.storage`, `0r_r`: the memory of a buffer as a `vm.buffer`.
-pub(crate) fn storage(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn storage(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let buffer = call.arguments.reader().aliased(&HAL_BUFFER_TYPE)?;
     call.results.push_ref(Arc::clone(buffer));
     Ok(())
 }
 
 /// `buffer.subspan`, `0rII_r`: a part of a buffer, or the buffer itself when the part is all of it.
-pub(crate) fn subspan(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn subspan(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let buffer = arguments.aliased(&HAL_BUFFER_TYPE)?;
     let (offset, length) = (arguments.i64()?, arguments.i64()?);
@@ -71,7 +71,7 @@ pub(crate) fn subspan(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 /// `buffer.wrap`, `0rII_r`: a part of a `vm.buffer` as a `hal.buffer` of the same memory.
 ///
 /// IREE's runtime does not implement it, though its compiler emits it for traced tensors.
-pub(crate) fn wrap(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn wrap(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let buffer = arguments.buffer()?;
     let (offset, length) = (arguments.i64()?, arguments.i64()?);

@@ -97,7 +97,7 @@ fn trim(pool: &BufferPool, signal: Signal) {
 }
 
 /// `device.query.i64`, `0rr_iI`: category and key to whether the fact is known, and its value.
-fn query_i64(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+fn query_i64(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let category = bytes(arguments.buffer()?);
     let key = bytes(arguments.buffer()?);

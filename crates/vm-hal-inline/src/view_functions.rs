@@ -10,7 +10,7 @@ use crate::shape::{Shape, Spelled};
 use crate::{ElementType, EncodingType, TraceSink};
 
 /// `buffer_view.create`, `0rIIiiCID_r`: buffer, offset, length, element type, encoding type and dimensions to a view.
-pub(crate) fn create(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn create(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let buffer = arguments.aliased(&HAL_BUFFER_TYPE)?;
     let (offset, length) = (arguments.i64()?, arguments.i64()?);
@@ -24,7 +24,7 @@ pub(crate) fn create(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 
 /// `buffer_view.assert`, `0rriiCID_v`: checks that a view is as the program expects. The second argument is how a
 /// message calls the view, for example `input0`.
-pub(crate) fn assert(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn assert(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let view = next_view(&mut arguments)?;
     let name = arguments.buffer()?;
@@ -51,14 +51,14 @@ pub(crate) fn assert(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 }
 
 /// `buffer_view.buffer`, `0r_r`.
-pub(crate) fn buffer(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn buffer(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let view = next_view(&mut call.arguments.reader())?;
     call.results.push_ref(hal_buffer(view.buffer().clone()));
     Ok(())
 }
 
 /// `buffer_view.dim`, `0ri_I`: the size of a dimension, 0 when there is no such dimension.
-pub(crate) fn dim(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn dim(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let view = next_view(&mut arguments)?;
     let index = usize::try_from(arguments.i32()?).unwrap_or(usize::MAX);
@@ -68,7 +68,7 @@ pub(crate) fn dim(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 }
 
 /// `buffer_view.element_type`, `0r_i`.
-pub(crate) fn element_type(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn element_type(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let view = next_view(&mut call.arguments.reader())?;
     call.results
         .push_i32(view.element_type().raw().cast_signed());
@@ -76,7 +76,7 @@ pub(crate) fn element_type(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()>
 }
 
 /// `buffer_view.encoding_type`, `0r_i`.
-pub(crate) fn encoding_type(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn encoding_type(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let view = next_view(&mut call.arguments.reader())?;
     call.results
         .push_i32(view.encoding_type().raw().cast_signed());
@@ -84,7 +84,7 @@ pub(crate) fn encoding_type(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()
 }
 
 /// `buffer_view.rank`, `0r_i`.
-pub(crate) fn rank(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn rank(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
     let view = next_view(&mut call.arguments.reader())?;
     let rank = i32::try_from(view.shape().len());
     call.results.push_i32(rank.unwrap_or(i32::MAX));
@@ -93,7 +93,7 @@ pub(crate) fn rank(_pool: &BufferPool, call: Call<'_, '_>) -> Result<()> {
 
 /// `buffer_view.trace`, `0rCrD_v`: gives a key and views to the embedder's sink. Without one there is nobody to tell,
 /// but the arguments are checked all the same.
-pub(crate) fn trace(sink: Option<&dyn TraceSink>, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn trace(sink: Option<&dyn TraceSink>, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let key = arguments.buffer()?;
     let count = arguments.span(&[Atom::Ref])?;

@@ -18,7 +18,7 @@ pub(crate) struct Services {
 }
 
 /// `executable.query_support`, `0r_i`: the name of a format to whether any loader takes it.
-pub(crate) fn query_support(services: &Services, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn query_support(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
     let format = text(call.arguments.reader().buffer()?);
     let supported = services.loaders.supports_format(&format);
     call.results.push_i32(supported.into());
@@ -26,7 +26,7 @@ pub(crate) fn query_support(services: &Services, call: Call<'_, '_>) -> Result<(
 }
 
 /// `executable.load`, `0rrr_r`: format, data and constants or null to an executable.
-pub(crate) fn load(services: &Services, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn load(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let format = text(arguments.buffer()?);
     let data = executable_data(arguments.buffer()?);
@@ -48,7 +48,7 @@ pub(crate) fn load(services: &Services, call: Call<'_, '_>) -> Result<()> {
 }
 
 /// `executable.lookup.function`, `0rr_I`: executable and name to the id of a function, which is its ordinal.
-pub(crate) fn lookup_function(_services: &Services, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn lookup_function(_services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let executable: &HalExecutable = arguments.reference()?.as_object(&EXECUTABLE_TYPE)?;
     let name = arguments.buffer()?;
@@ -60,12 +60,12 @@ pub(crate) fn lookup_function(_services: &Services, call: Call<'_, '_>) -> Resul
 }
 
 /// `executable.dispatch` of version 0.
-pub(crate) fn dispatch_by_ordinal(services: &Services, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn dispatch_by_ordinal(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
     dispatch(services, call, DispatchAbi::Ordinal)
 }
 
 /// `executable.dispatch` of version 1.
-pub(crate) fn dispatch_by_id(services: &Services, call: Call<'_, '_>) -> Result<()> {
+pub(crate) fn dispatch_by_id(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
     dispatch(services, call, DispatchAbi::FunctionId)
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn dispatch_by_id(services: &Services, call: Call<'_, '_>) -> Result<
 /// Inlined into both callers, which are called through pointers: `abi` is then a constant and the arguments are not
 /// copied once more.
 #[inline(always)]
-fn dispatch(services: &Services, call: Call<'_, '_>, abi: DispatchAbi) -> Result<()> {
+fn dispatch(services: &Services, call: &mut Call<'_, '_>, abi: DispatchAbi) -> Result<()> {
     let block = call.arguments;
     let arguments = parse_dispatch(block.words(), abi)?;
     let executable: &HalExecutable = block

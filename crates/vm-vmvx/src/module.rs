@@ -32,7 +32,7 @@ fn add(
     convention: &str,
     function: fn(&mut Call<'_, '_>) -> Result<()>,
 ) -> Builder {
-    builder.raw_function(name, convention, move |(), mut call| function(&mut call))
+    builder.raw_function(name, convention, move |(), call| function(call))
 }
 
 fn copies(builder: Builder) -> Builder {

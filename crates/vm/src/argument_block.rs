@@ -463,11 +463,17 @@ impl Results {
         &self.words
     }
 
-    /// Returns the refs; a caller may take them.
+    /// Returns the refs.
     #[must_use]
     #[inline]
-    pub fn refs_mut(&mut self) -> &mut [Ref] {
-        &mut self.refs
+    pub fn refs(&self) -> &[Ref] {
+        &self.refs
+    }
+
+    /// Removes the last ref and returns it; null when there is none.
+    #[inline]
+    pub fn pop_ref(&mut self) -> Ref {
+        self.refs.pop().unwrap_or_default()
     }
 
     /// Takes the results as values of `convention`.

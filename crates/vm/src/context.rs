@@ -1,6 +1,6 @@
 //! Contexts: modules linked together, with their state, ready to be called.
 
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub struct Context {
     instances: Vec<Box<dyn Instance>>,
     modules: Vec<Arc<dyn Module>>,
     interrupt: InterruptHandle,
-    /// Block and results of the running call; taken while one runs, so that a nested call makes its own.
-    scratch: RefCell<Scratch>,
+    /// Block and results of the last call, for the next one. A call that comes while one runs makes its own.
+    idle_scratch: Cell<Option<Box<Scratch>>>,
 }
 
 #[derive(Default)]
@@ -104,7 +104,7 @@ impl ContextBuilder {
             instances: Vec::with_capacity(self.modules.len()),
             modules: Vec::with_capacity(self.modules.len()),
             interrupt: self.interrupt,
-            scratch: RefCell::default(),
+            idle_scratch: Cell::new(None),
         };
         let mut types = RefTypes::builtin();
         for module in &self.modules {
@@ -294,8 +294,7 @@ impl Context {
         arguments: impl IntoIterator<Item = Value>,
         options: InvocationOptions<'_>,
     ) -> Result<Vec<Value>> {
-        let mut scratch = self.scratch.take();
-        scratch.arguments.clear();
+        let mut scratch = self.idle_scratch.take().unwrap_or_default();
         scratch.results.clear();
         let values = scratch
             .arguments
@@ -307,7 +306,7 @@ impl Context {
             .and_then(|()| scratch.results.take_values(&function.export.convention));
         // The arguments are the function's no longer; a caller may want its tensors back.
         scratch.arguments.clear();
-        self.scratch.replace(scratch);
+        self.idle_scratch.set(Some(scratch));
         values
     }
 
@@ -448,7 +447,7 @@ impl<'a> Invocation<'a> {
         self.depth.set(depth + 1);
         let outcome = instance.call(
             target.ordinal,
-            Call {
+            &mut Call {
                 arguments,
                 results,
                 invocation: self,

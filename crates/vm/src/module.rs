@@ -84,7 +84,7 @@ pub trait Instance: Send + fmt::Debug {
     ///
     /// # Errors
     /// Fails as the function does. Results pushed before a failure are ignored.
-    fn call(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()>;
+    fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()>;
 }
 
 /// One call of an exported function.

@@ -13,7 +13,7 @@ use crate::{
     Instance, Invocation, Linkage, List, Module, Ref, RefType, Result, Results, Signal,
 };
 
-type NativeFunction<S> = Box<dyn Fn(&S, Call<'_, '_>) -> Result<()> + Send + Sync>;
+type NativeFunction<S> = Box<dyn Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync>;
 type StateFactory<S> = Box<dyn Fn() -> S + Send + Sync>;
 type SignalHandler<S> = Box<dyn Fn(&S, Signal) + Send + Sync>;
 
@@ -150,7 +150,7 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
         mut self,
         name: &str,
         convention: &str,
-        function: impl Fn(&S, Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
+        function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
         let convention = match CallingConvention::parse(convention) {
             Ok(convention) => Arc::new(convention),
@@ -241,7 +241,7 @@ impl<S: Send + 'static> Instance for NativeInstance<S> {
     }
 
     #[inline]
-    fn call(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
+    fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
         match self.module.functions.get(ordinal as usize) {
             Some(function) => function(&self.state, call),
             None => Err(unknown_ordinal(&self.module.name, ordinal)),
@@ -316,7 +316,7 @@ pub trait TypedFunction<S, A>: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails when an argument does not have the type asked for, and as the closure does.
-    fn call(&self, state: &S, call: Call<'_, '_>) -> Result<()>;
+    fn call(&self, state: &S, call: &mut Call<'_, '_>) -> Result<()>;
 }
 
 macro_rules! implement_value {
@@ -375,7 +375,7 @@ macro_rules! implement_tuples {
                 spell_nothing_as_v(text)
             }
 
-            fn call(&self, state: &S, call: Call<'_, '_>) -> Result<()> {
+            fn call(&self, state: &S, call: &mut Call<'_, '_>) -> Result<()> {
                 let mut _reader = call.arguments.reader();
                 $(let $value = $type::read(&mut _reader)?;)*
                 self(state, $($value),*)?.push(call.results);

@@ -3,7 +3,7 @@
 use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
 
 use super::stack::{Direction, Registers, Stack};
-use super::{Interpreter, index};
+use super::{Interpreter, set_ref};
 use crate::compile::copy;
 use crate::program::{ImportCall, InternalCall, Value};
 
@@ -87,48 +87,38 @@ impl Interpreter<'_> {
         let Some(target) = self.instance.import(call.import) else {
             return Err(self.instance.unresolved(call.import));
         };
-        // The stack has room for the largest block of the module.
-        let words = &mut words[..call.template.len()];
-        words.copy_from_slice(&call.template);
-        for &(value, at) in &call.arguments {
-            let at = at as usize;
-            match value {
-                Value::Word(register) => words[at] = registers.word(register),
-                Value::Pair(register) => {
-                    words[at] = registers.word(register);
-                    words[at + 1] = registers.word(register | 1);
-                }
-                // Refs are in the template: their slots name the caller's registers.
-                Value::Ref(_) => {}
-            }
+        // The block has all but the numbers that vary; refs are named by the registers of the caller.
+        let words = &mut words[call.block.clone()];
+        for &(register, at) in &call.words {
+            words[at as usize] = registers.word(register);
+        }
+        for &(register, at) in &call.pairs {
+            words[at as usize] = registers.word(register);
+            words[at as usize + 1] = registers.word(register | 1);
         }
         results.clear();
         let invocation: &Invocation<'_> = self.invocation;
         invocation.call_or_resume(target, ArgumentBlock::new(words, refs), results, resuming)?;
-        if results.words().len() != call.result_words
-            || results.refs_mut().len() != call.result_refs
-        {
+        if results.words().len() != call.result_words || results.refs().len() != call.result_refs {
             return Err(self.instance.wrong_results(call.import));
         }
         for &register in &call.consumed {
-            refs[index(register)] = Ref::Null;
+            set_ref(refs, register, Ref::Null);
         }
-        let (mut word, mut reference) = (0, 0);
-        for &value in &call.results {
+        // From the last to the first, so that what is taken is gone from the results.
+        let mut word = call.result_words;
+        for &value in call.results.iter().rev() {
             match value {
                 Value::Word(register) => {
+                    word -= 1;
                     registers.set_word(register, results.words()[word]);
-                    word += 1;
                 }
                 Value::Pair(register) => {
+                    word -= 2;
                     registers.set_word(register, results.words()[word]);
                     registers.set_word(register | 1, results.words()[word + 1]);
-                    word += 2;
                 }
-                Value::Ref(register) => {
-                    refs[index(register)] = core::mem::take(&mut results.refs_mut()[reference]);
-                    reference += 1;
-                }
+                Value::Ref(register) => set_ref(refs, register, results.pop_ref()),
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
 
 use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
-use stack::take_or_clone;
+use stack::{set_ref, take_or_clone};
 
 use list::{list, set_list};
 pub(crate) use stack::{Copy, MOVE_BIT, REF_MASK, Stack, Window};
@@ -270,15 +270,19 @@ impl Interpreter<'_> {
                 StepKind::ConstI32 | StepKind::ConstF32 => r.set_word(step.a, step.y),
                 StepKind::ConstI64Zero | StepKind::ConstF64Zero => r.set_pair(step.a, 0),
                 StepKind::ConstI64 | StepKind::ConstF64 => r.set_pair(step.a, step.immediate64()),
-                StepKind::ConstRefZero => refs[index(step.a)] = Ref::Null,
+                StepKind::ConstRefZero => set_ref(refs, step.a, Ref::Null),
                 StepKind::ConstRefRodata => {
-                    refs[index(step.a)] = Ref::Buffer(Arc::clone(self.instance.rodata(step.y)))
+                    set_ref(
+                        refs,
+                        step.a,
+                        Ref::Buffer(Arc::clone(self.instance.rodata(step.y))),
+                    );
                 }
 
                 // Lists.
                 StepKind::ListAlloc => {
                     let list = check!(self.new_list(step.y, r.word(step.a)));
-                    refs[index(step.b)] = list;
+                    set_ref(refs, step.b, list);
                 }
                 StepKind::ListReserve => {
                     check!(list(refs, step.a).and_then(|list| list.reserve(r.word(step.b))))
@@ -327,7 +331,7 @@ impl Interpreter<'_> {
                 }
                 StepKind::ListGetRef => {
                     let value = check!(self.list_ref(refs, step.a, r.word(step.b), step.y, step.c));
-                    refs[index(step.c)] = value;
+                    set_ref(refs, step.c, value);
                 }
                 StepKind::ListSetRef => {
                     let value = take_or_clone(refs, step.c);
@@ -360,9 +364,9 @@ impl Interpreter<'_> {
                     let value = take_or_clone(refs, chosen);
                     check!(self.check_type(&value, step.y));
                     if other & MOVE_BIT != 0 {
-                        refs[index(other)] = Ref::Null;
+                        set_ref(refs, other, Ref::Null);
                     }
-                    refs[index(step.d())] = value;
+                    set_ref(refs, step.d(), value);
                 }
                 StepKind::SwitchI32 | StepKind::SwitchF32 => {
                     let list = &function.registers[range(step)];
@@ -386,7 +390,7 @@ impl Interpreter<'_> {
                         &value,
                         u32::from(type_words[0]) | u32::from(type_words[1]) << 16
                     ));
-                    refs[index(step.c)] = value;
+                    set_ref(refs, step.c, value);
                 }
 
                 // Integer arithmetic.
@@ -667,19 +671,19 @@ impl Interpreter<'_> {
                 }
                 StepKind::DiscardRefs | StepKind::Trace | StepKind::Print => {
                     for &register in &function.registers[range(step)] {
-                        refs[index(register)] = Ref::Null;
+                        set_ref(refs, register, Ref::Null);
                     }
                 }
 
                 // Refs.
                 StepKind::AssignRef => {
                     let value = take_or_clone(refs, step.a);
-                    refs[index(step.b)] = value;
+                    set_ref(refs, step.b, value);
                 }
                 StepKind::CastAnyRef => {
                     let value = take_or_clone(refs, step.a);
                     check!(self.check_type(&value, step.y));
-                    refs[index(step.b)] = value;
+                    set_ref(refs, step.b, value);
                 }
 
                 // Buffers.
@@ -707,14 +711,14 @@ impl Interpreter<'_> {
                 StepKind::BufferFillI64 | StepKind::BufferFillF64 => fill!(step, r.pair(step.d())),
                 StepKind::BufferAlloc => {
                     let buffer = check!(Buffer::allocate(r.pair(step.a), r.word(step.b).into()));
-                    refs[index(step.c)] = Ref::Buffer(buffer);
+                    set_ref(refs, step.c, Ref::Buffer(buffer));
                 }
                 StepKind::BufferClone => {
                     let (offset, length, alignment) =
                         (r.pair(step.b), r.pair(step.c), r.word(step.d()));
                     let clone =
                         check!(buffer!(step.a).clone_range(offset, length, alignment.into()));
-                    refs[index(step.e())] = Ref::Buffer(clone);
+                    set_ref(refs, step.e(), Ref::Buffer(clone));
                 }
                 StepKind::BufferLength => {
                     let length = buffer!(step.a).length();
@@ -788,7 +792,7 @@ impl Interpreter<'_> {
             slot.clone()
         };
         drop(globals);
-        refs[index(result)] = value;
+        set_ref(refs, result, value);
         Ok(())
     }
 

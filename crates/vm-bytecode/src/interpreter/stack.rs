@@ -132,7 +132,7 @@ pub(crate) struct Stack {
     refs: Vec<Ref>,
     frames: Vec<Frame>,
     cost: usize,
-    /// Words of the argument block of a call to an import.
+    /// Argument blocks of the calls to imports.
     words: Vec<u32>,
     /// Results of a call to an import.
     results: Results,
@@ -147,15 +147,15 @@ pub(crate) struct Window<'a> {
 }
 
 impl Stack {
-    /// Returns an empty stack whose calls to imports take up to `argument_words`.
-    pub(crate) fn new(argument_words: usize) -> Self {
+    /// Returns an empty stack for a program with these argument blocks.
+    pub(crate) fn new(argument_words: &[u32]) -> Self {
         Self {
             // Zeroed memory of this size comes fresh from the system: only what frames touch is ever paged in.
             registers: vec![0; INITIAL_REGISTER_BYTES + WINDOW_BYTES],
             refs: Vec::new(),
             frames: Vec::new(),
             cost: 0,
-            words: vec![0; argument_words],
+            words: argument_words.to_vec(),
             results: Results::new(),
         }
     }
@@ -309,6 +309,21 @@ pub(crate) const REF_MASK: u16 = 0x3FFF;
 
 /// The bit of a ref operand that says that it is moved.
 pub(crate) const MOVE_BIT: u16 = 0x4000;
+
+/// Sets a ref register and releases what it held.
+#[inline(always)]
+#[expect(
+    clippy::mem_forget,
+    reason = "null owns nothing; its drop would be a call"
+)]
+pub(super) fn set_ref(refs: &mut [Ref], operand: u16, value: Ref) {
+    let released = core::mem::replace(&mut refs[usize::from(operand & REF_MASK)], value);
+    if released.is_null() {
+        core::mem::forget(released)
+    } else {
+        drop(released)
+    }
+}
 
 /// Returns the ref an operand names: moved out of its register if it says so, else retained.
 #[inline]

@@ -367,7 +367,7 @@ fn function_conventions(def: &ModuleDef) -> Result<Vec<CallingConvention>, Verif
 }
 
 /// Returns how many registers of each bank the arguments of a function take: (32-bit, ref).
-fn argument_registers(convention: &CallingConvention) -> (usize, usize) {
+pub(crate) fn argument_registers(convention: &CallingConvention) -> (usize, usize) {
     let (mut i32_count, mut ref_count) = (0usize, 0usize);
     for item in convention.arguments() {
         match item {

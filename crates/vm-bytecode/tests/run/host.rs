@@ -118,7 +118,7 @@ impl Host {
 }
 
 /// Returns 1000 times the fixed argument, and the sum over all tuples with the length of each buffer.
-fn spans(call: Call<'_, '_>) -> Result<()> {
+fn spans(call: &mut Call<'_, '_>) -> Result<()> {
     const BINDING: [Atom; 3] = [Atom::Ref, Atom::I64, Atom::I64];
     let mut reader = call.arguments.reader();
     let mut sum = i64::from(reader.i32()?) * 1000;
@@ -136,7 +136,7 @@ fn spans(call: Call<'_, '_>) -> Result<()> {
 
 /// Answers `DEFERRED` as often as the argument says, then returns it. A negative number is never done, and asks for an
 /// interrupt.
-fn deferred_times(host: &Host, left: &Cell<i32>, call: Call<'_, '_>) -> Result<()> {
+fn deferred_times(host: &Host, left: &Cell<i32>, call: &mut Call<'_, '_>) -> Result<()> {
     let times = call.arguments.reader().i32()?;
     if !call.resuming {
         left.set(times);
@@ -156,7 +156,7 @@ fn deferred_times(host: &Host, left: &Cell<i32>, call: Call<'_, '_>) -> Result<(
 }
 
 /// Answers `DEFERRED` once, then returns the sums of the two spans. The ref must be there both times.
-fn deferred_spans(_: &Cell<i32>, call: Call<'_, '_>) -> Result<()> {
+fn deferred_spans(_: &Cell<i32>, call: &mut Call<'_, '_>) -> Result<()> {
     let mut reader = call.arguments.reader();
     reader.buffer()?;
     let (mut integers, mut floats) = (0, 0.0);
@@ -175,7 +175,7 @@ fn deferred_spans(_: &Cell<i32>, call: Call<'_, '_>) -> Result<()> {
 }
 
 /// Calls the function of an index with the first argument and returns its result.
-fn call_back_in(host: &Host, call: Call<'_, '_>) -> Result<()> {
+fn call_back_in(host: &Host, call: &mut Call<'_, '_>) -> Result<()> {
     let mut reader = call.arguments.reader();
     let (value, which) = (reader.i32()?, reader.i32()?);
     let target = host.callbacks.lock().unwrap()[usize::try_from(which).unwrap()];

@@ -62,7 +62,7 @@ impl Module for Importer {
 }
 
 impl Instance for ImporterInstance {
-    fn call(&self, ordinal: u32, call: Call<'_, '_>) -> Result<()> {
+    fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
         let target = self.0[ordinal as usize].unwrap();
         call.invocation.call(target, call.arguments, call.results)
     }

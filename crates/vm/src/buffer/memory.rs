@@ -19,7 +19,7 @@
 use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU8;
+use core::sync::atomic::{AtomicU8, AtomicU64};
 use std::alloc::{alloc_zeroed, dealloc};
 use std::sync::Arc;
 
@@ -271,22 +271,18 @@ impl Memory {
             target.copy_from_slice(&bytes[start..end]);
             return;
         }
-        let mut at = start;
-        let mut rest = target;
-        // Bytes up to the first aligned word, whole words, then the bytes that are left.
-        while !rest.is_empty() && !self.is_word_aligned(at) {
-            rest[0] = self.load::<u8>(at);
-            rest = &mut rest[1..];
-            at += 1;
-        }
-        let (words, tail) = rest.as_chunks_mut::<8>();
-        for word in words {
-            *word = self.load::<u64>(at).to_le_bytes();
-            at += 8;
-        }
-        for byte in tail {
+        let head = self.bytes_to_word(start).min(target.len());
+        let (head_bytes, rest) = target.split_at_mut(head);
+        let (words, tail_bytes) = rest.as_chunks_mut::<8>();
+        let tail = start + head + words.len() * 8;
+        for (at, byte) in (start..).zip(head_bytes) {
             *byte = self.load::<u8>(at);
-            at += 1;
+        }
+        for (word, atomic) in words.iter_mut().zip(self.words(start + head)) {
+            *word = <u64 as Word>::load(atomic).to_le_bytes();
+        }
+        for (at, byte) in (tail..).zip(tail_bytes) {
+            *byte = self.load::<u8>(at);
         }
     }
 
@@ -294,29 +290,38 @@ impl Memory {
     pub(super) fn write(&self, start: usize, source: &[u8]) {
         let end = start + source.len();
         assert!(end <= self.length, "checked by the caller");
-        let mut at = start;
-        let mut rest = source;
-        while let [first, others @ ..] = rest {
-            if self.is_word_aligned(at) {
-                break;
-            }
-            self.store::<u8>(at, *first);
-            rest = others;
-            at += 1;
-        }
-        let (words, tail) = rest.as_chunks::<8>();
-        for word in words {
-            self.store::<u64>(at, u64::from_le_bytes(*word));
-            at += 8;
-        }
-        for byte in tail {
+        let head = self.bytes_to_word(start).min(source.len());
+        let (head_bytes, rest) = source.split_at(head);
+        let (words, tail_bytes) = rest.as_chunks::<8>();
+        let tail = start + head + words.len() * 8;
+        for (at, byte) in (start..).zip(head_bytes) {
             self.store::<u8>(at, *byte);
-            at += 1;
+        }
+        for (word, atomic) in words.iter().zip(self.words(start + head)) {
+            <u64 as Word>::store(atomic, u64::from_le_bytes(*word));
+        }
+        for (at, byte) in (tail..).zip(tail_bytes) {
+            self.store::<u8>(at, *byte);
         }
     }
 
-    fn is_word_aligned(&self, offset: usize) -> bool {
-        (self.address() + offset).is_multiple_of(8)
+    /// Returns the number of bytes from `start` to the next address that is a multiple of 8.
+    fn bytes_to_word(&self, start: usize) -> usize {
+        let address = self.address() + start;
+        address.next_multiple_of(8) - address
+    }
+
+    /// Returns the whole 64-bit words from `start`; none when its address is not a multiple of 8.
+    fn words(&self, start: usize) -> &[AtomicU64] {
+        if start > self.length || self.bytes_to_word(start) != 0 {
+            return &[];
+        }
+        // SAFETY: `start` lies in the bytes or one past their end.
+        let data = unsafe { self.data.add(start) }.cast::<AtomicU64>();
+        let words = NonNull::slice_from_raw_parts(data, (self.length - start) / 8);
+        // SAFETY: the words lie in the bytes and are aligned; they are only accessed atomically, or only read when the
+        // bytes are constant (callers store to mutable bytes alone).
+        unsafe { words.as_ref() }
     }
 
     /// Sets every word of `range` to `value`; the range is a whole number of words.
@@ -344,12 +349,29 @@ impl Memory {
         if let Some(bytes) = source.constant_bytes() {
             return self.write(start, &bytes[from]);
         }
-        let mut chunk = [0; CHUNK];
+        let length = from.len();
         let target_address = self.address() + start;
         let source_address = source.address() + from.start;
+        let overlaps =
+            target_address < source_address + length && source_address < target_address + length;
+        if !overlaps && self.bytes_to_word(start) == 0 && source.bytes_to_word(from.start) == 0 {
+            let whole = length - length % 8;
+            for (target, source) in self
+                .words(start)
+                .iter()
+                .zip(source.words(from.start))
+                .take(length / 8)
+            {
+                <u64 as Word>::store(target, <u64 as Word>::load(source));
+            }
+            for at in whole..length {
+                self.store::<u8>(start + at, source.load::<u8>(from.start + at));
+            }
+            return;
+        }
+        let mut chunk = [0; CHUNK];
         // Walk away from the overlap, so that a piece is read before it is overwritten.
         let backwards = target_address > source_address;
-        let length = from.len();
         let mut done = 0;
         while done < length {
             let piece = CHUNK.min(length - done);

@@ -249,7 +249,7 @@ impl Instance for ImporterInstance {
         Ok(())
     }
 
-    fn call(&self, _: u32, call: Call<'_, '_>) -> Result<()> {
+    fn call(&self, _: u32, call: &mut Call<'_, '_>) -> Result<()> {
         match self.imports[0] {
             Some(target) => call.invocation.call(target, call.arguments, call.results),
             None => Err(Trap::new(StatusCode::NOT_FOUND, "import is not bound")),
