@@ -14,8 +14,8 @@ pub trait Dispatcher: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns the error of the workgroup that failed. Workgroups that had not begun by then are
-    /// not run.
+    /// Returns the error of the first workgroup that failed, after which no more are begun than
+    /// other threads had already taken on.
     fn dispatch(
         &self,
         executable: &dyn Executable,
