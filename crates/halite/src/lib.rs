@@ -25,9 +25,11 @@
 //! |---|---|
 //! | [`Program`], [`Session`], [`SessionBuilder`], [`Function`], [`Signature`] | loading, linking, calling |
 //! | [`Value`], [`Tensor`], [`Element`], [`ElementType`] | arguments and results |
+//! | [`Executable`], [`Profiler`] | for tools: one kernel on its own, and where the time goes |
 //! | [`Trust`] | the promise that native code may run: the crate's one `unsafe` function |
 //! | [`Error`] | what can go wrong, with a status code, causes and a hint |
 //! | [`text`], [`npy`], [`compare`] | the formats of IREE's tools and NumPy, comparison of results |
+//! | [`inspect`] | what files are and hold, and whether a program would run here |
 //!
 //! # Safety
 //!
@@ -40,9 +42,12 @@ pub mod compare;
 mod convert;
 mod diagnose;
 mod error;
+mod executable;
 mod function;
+pub mod inspect;
 mod minifloat;
 pub mod npy;
+mod profile;
 mod program;
 mod session;
 mod signature;
@@ -52,16 +57,18 @@ mod trust;
 mod value;
 
 pub use error::{Error, Obstacle};
+pub use executable::{Executable, ExecutableError, ExecutableOptions};
 pub use function::Function;
-pub use hal_local::{Dispatcher, InlineDispatcher, PoolDispatcher};
-pub use hal_plugin::{PluginManager, PluginSpec};
+pub use hal_local::{Dispatcher, ExportAttributes, ExportInfo, InlineDispatcher, PoolDispatcher};
+pub use hal_plugin::{Plugin, PluginError, PluginManager, PluginSpec};
+pub use profile::{KernelProfile, Profiler, Span, SpanKind, Timeline};
 pub use program::Program;
 pub use session::{Session, SessionBuilder};
 pub use signature::{Declared, Signature};
 pub use tensor::{Element, Tensor, TensorError};
 pub use trust::Trust;
 pub use value::Value;
-pub use vm::{InvocationOptions, StatusCode, Trap};
+pub use vm::{Atom, InvocationOptions, StatusCode, Trap};
 pub use vm_hal_inline::{
     BufferView, ElementType, EncodingType, MAX_RANK, NumericalType, ParseElementTypeError,
     TraceSink,

@@ -15,7 +15,7 @@ use vm::{Context, ContextBuilder, InterruptHandle, Module, StatusCode, Trap};
 use vm_hal_inline::TraceSink;
 use vm_vmvx::VmvxLoader;
 
-use crate::{Error, Function, Obstacle, Program, Trust, Value, diagnose};
+use crate::{Error, Function, Obstacle, Profiler, Program, Trust, Value, diagnose};
 
 /// Programs linked together, with their state.
 ///
@@ -54,6 +54,7 @@ pub struct SessionBuilder {
     dispatcher: Option<Arc<dyn Dispatcher>>,
     threads: usize,
     trace_sink: Option<Arc<dyn TraceSink>>,
+    profiler: Option<Profiler>,
 }
 
 impl SessionBuilder {
@@ -114,6 +115,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Measures the dispatches of kernels with `profiler`.
+    pub fn profiler(mut self, profiler: Profiler) -> Self {
+        self.profiler = Some(profiler);
+        self
+    }
+
     /// Loads the plugins, links the programs and runs their initializers.
     ///
     /// # Errors
@@ -123,11 +130,12 @@ impl SessionBuilder {
         let program = self.programs.last().cloned().ok_or(Error::NoProgram)?;
         let plugins = self.plugins.unwrap_or_default();
         load_plugins(&plugins, &self.plugin_specs, self.trust)?;
+        let profiler = self.profiler.as_ref();
         let dispatcher = match self.dispatcher {
-            Some(dispatcher) => dispatcher,
-            None => new_dispatcher(self.threads)?,
+            Some(dispatcher) => watched(dispatcher, profiler),
+            None => new_dispatcher(self.threads, profiler)?,
         };
-        let loaders = registry(self.loaders, self.trust, &plugins);
+        let loaders = registry(self.loaders, self.trust, &plugins, profiler);
 
         check_execution_model(&self.programs, &self.modules)?;
 
@@ -179,6 +187,7 @@ impl Session {
             dispatcher: None,
             threads: 1,
             trace_sink: None,
+            profiler: None,
         }
     }
 
@@ -319,10 +328,11 @@ fn load_plugins(
 }
 
 /// Returns the loaders in the order in which they are asked.
-fn registry(
+pub(crate) fn registry(
     own: Vec<Arc<dyn ExecutableLoader>>,
     trust: Option<Trust>,
     plugins: &PluginManager,
+    profiler: Option<&Profiler>,
 ) -> LoaderRegistry {
     let mut loaders = own
         .into_iter()
@@ -333,23 +343,38 @@ fn registry(
         let system = SystemLibraryLoader::new(trust.loaders(), Some(provider));
         loaders = loaders.with(Arc::new(embedded)).with(Arc::new(system));
     }
-    loaders.with(Arc::new(VmvxLoader::new()))
+    loaders = loaders.with(Arc::new(VmvxLoader::new()));
+    match profiler {
+        Some(profiler) => profiler.watch_loaders(loaders),
+        None => loaders,
+    }
 }
 
-fn new_dispatcher(threads: usize) -> Result<Arc<dyn Dispatcher>, Error> {
+/// Returns a dispatcher of this many threads, 0 for one on each core.
+pub(crate) fn new_dispatcher(
+    threads: usize,
+    profiler: Option<&Profiler>,
+) -> Result<Arc<dyn Dispatcher>, Error> {
     let threads = match NonZero::new(threads) {
         Some(threads) => threads,
         None => thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
     };
     if threads.get() == 1 {
-        return Ok(Arc::new(InlineDispatcher::new()));
+        return Ok(watched(Arc::new(InlineDispatcher::new()), profiler));
     }
     match PoolDispatcher::new(threads) {
-        Ok(pool) => Ok(Arc::new(pool)),
+        Ok(pool) => Ok(watched(Arc::new(pool), profiler)),
         Err(source) => Err(Error::Threads {
             threads: threads.get(),
             source,
         }),
+    }
+}
+
+fn watched(dispatcher: Arc<dyn Dispatcher>, profiler: Option<&Profiler>) -> Arc<dyn Dispatcher> {
+    match profiler {
+        Some(profiler) => profiler.watch_dispatcher(dispatcher),
+        None => dispatcher,
     }
 }
 

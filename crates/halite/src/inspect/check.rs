@@ -1,4 +1,4 @@
-//! Whether a module would load and run here: [`check`].
+//! Whether a module would load and run here: [`check()`].
 #![forbid(unsafe_code)]
 
 mod kernels;
@@ -110,15 +110,13 @@ impl Check {
 ///
 /// # Errors
 /// Fails when the file cannot be described. A file of another kind than a module is a problem, not an error.
-pub fn check(
-    bytes: &[u8],
-    provider: Option<&dyn ImportProvider>,
-) -> Result<Check, DescribeError> {
+pub fn check(bytes: &[u8], provider: Option<&dyn ImportProvider>) -> Result<Check, DescribeError> {
     let mut check = Check::default();
     match describe(bytes)?.content {
         Content::Module(module) => {
             // Describing it has parsed both.
-            let parsed = vm_bytecode::Archive::parse(bytes).map(|archive| ModuleDef::parse(bytes, archive));
+            let parsed =
+                vm_bytecode::Archive::parse(bytes).map(|archive| ModuleDef::parse(bytes, archive));
             let Ok(Ok(def)) = parsed else {
                 unreachable!("a file that was described as a module parses as one")
             };
@@ -147,7 +145,8 @@ fn check_bytecode(check: &mut Check, bytes: &[u8], def: &ModuleDef) {
     let error = VerifiedModule::load(bytes).err();
     let missing = def.features.without(Features::SUPPORTED);
     if missing != Features::NONE {
-        let what = format!("the module needs the features {missing}, which this runtime does not have");
+        let what =
+            format!("the module needs the features {missing}, which this runtime does not have");
         let hint = "compile it with an IREE release up to 3.13".to_owned();
         check.problem_with_hint(Area::Features, what, Some(hint));
     }
@@ -183,19 +182,27 @@ pub(super) struct Provided {
 
 impl Provided {
     fn new() -> Self {
-        let loader = vm_hal_loader::module(LoaderRegistry::new(), Arc::new(InlineDispatcher::new()));
+        let loader =
+            vm_hal_loader::module(LoaderRegistry::new(), Arc::new(InlineDispatcher::new()));
         Self {
             modules: vec![vm_hal_inline::module(None), loader, vm_vmvx::vmvx_module()],
         }
     }
 
     fn module(&self, name: &str) -> Option<&dyn VmModule> {
-        self.modules.iter().find(|module| module.name() == name).map(|module| &**module)
+        self.modules
+            .iter()
+            .find(|module| module.name() == name)
+            .map(|module| &**module)
     }
 }
 
 fn check_dependencies(check: &mut Check, provided: &Provided, module: &Module) {
-    for dependency in module.dependencies.iter().filter(|dependency| !dependency.optional) {
+    for dependency in module
+        .dependencies
+        .iter()
+        .filter(|dependency| !dependency.optional)
+    {
         let (name, needed) = (&dependency.name, dependency.minimum_version);
         match provided.module(name) {
             Some(found) if found.version() >= needed => {}
@@ -204,14 +211,19 @@ fn check_dependencies(check: &mut Check, provided: &Provided, module: &Module) {
                     "the module needs `{name}` version {needed}, this runtime has version {}",
                     found.version()
                 );
-                let hint = "it was made by a newer compiler; use an IREE release up to 3.13".to_owned();
+                let hint =
+                    "it was made by a newer compiler; use an IREE release up to 3.13".to_owned();
                 check.problem_with_hint(Area::Dependency, what, Some(hint));
             }
             // The execution model says it already.
             None if name == "hal" => {}
             None => {
-                let what = format!("the module needs the module `{name}`, which this runtime does not have");
-                let hint = format!("if `{name}` is a program too, give both to `run`, with `--module` for each");
+                let what = format!(
+                    "the module needs the module `{name}`, which this runtime does not have"
+                );
+                let hint = format!(
+                    "if `{name}` is a program too, give both to `run`, with `--module` for each"
+                );
                 check.problem_with_hint(Area::Dependency, what, Some(hint));
             }
         }
@@ -227,7 +239,10 @@ pub(super) fn check_imports(
 ) {
     for import in imports {
         let Some((module_name, function)) = import.name.split_once('.') else {
-            let what = format!("the {importer} imports `{}`, which names no module", import.name);
+            let what = format!(
+                "the {importer} imports `{}`, which names no module",
+                import.name
+            );
             check.problem(Area::Import, what);
             continue;
         };
@@ -235,12 +250,18 @@ pub(super) fn check_imports(
             // Missing modules are told of once, not for each function.
             continue;
         };
-        let same_name = module.exports().iter().filter(|export| *export.name == *function);
+        let same_name = module
+            .exports()
+            .iter()
+            .filter(|export| *export.name == *function);
         let found: Vec<&str> = same_name.map(|export| export.convention.text()).collect();
         let wanted = &import.calling_convention;
         if found.is_empty() {
             if !import.optional {
-                let what = format!("the {importer} imports `{}`, which does not exist", import.name);
+                let what = format!(
+                    "the {importer} imports `{}`, which does not exist",
+                    import.name
+                );
                 check.problem(Area::Import, what);
             }
         } else if !wanted.is_empty() && !found.contains(&wanted.as_str()) {
@@ -249,7 +270,8 @@ pub(super) fn check_imports(
                 import.name,
                 found.join("`, `")
             );
-            let hint = "the module was made for another release; compile it with one from 2.9 to 3.13";
+            let hint =
+                "the module was made for another release; compile it with one from 2.9 to 3.13";
             check.problem_with_hint(Area::Import, what, Some(hint.to_owned()));
         }
     }
@@ -270,6 +292,9 @@ fn check_types(check: &mut Check, provided: &Provided, module: &Module) {
         None => ["i8", "i16", "i32", "i64", "f32", "f64"].contains(&name),
     };
     for name in module.types.iter().filter(|name| !is_known(name)) {
-        check.problem(Area::Import, format!("the module uses the type `{name}`, which is not known"));
+        check.problem(
+            Area::Import,
+            format!("the module uses the type `{name}`, which is not known"),
+        );
     }
 }

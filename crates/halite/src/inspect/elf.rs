@@ -59,7 +59,8 @@ pub struct Elf {
 pub(super) fn describe(bytes: &[u8]) -> Result<Elf, ElfError> {
     let file = ElfFile::parse(bytes)?;
     let exports = |name: &std::ffi::CStr| {
-        file.exported_symbols().any(|symbol| symbol.name == name.to_bytes())
+        file.exported_symbols()
+            .any(|symbol| symbol.name == name.to_bytes())
     };
     let (has_library, has_plugin) = (exports(LIBRARY_QUERY_SYMBOL), exports(PLUGIN_QUERY_SYMBOL));
     let mut problems = Vec::new();
@@ -71,13 +72,21 @@ pub(super) fn describe(bytes: &[u8]) -> Result<Elf, ElfError> {
         .and_then(|found| keep(found, "plugin header", PLUGIN_QUERY_SYMBOL, &mut problems));
 
     let target = file.target();
-    let loaded = || file.segments().iter().filter(|segment| segment.kind == SegmentKind::LOAD);
+    let loaded = || {
+        file.segments()
+            .iter()
+            .filter(|segment| segment.kind == SegmentKind::LOAD)
+    };
     let code = loaded().filter(|segment| segment.flags.is_executable());
     let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.fold(0, u64::saturating_add);
     Ok(Elf {
         machine: target.machine.to_string(),
         architecture: target.arch_name().map(str::to_owned),
-        bits: if target.class.word_size() == 8 { 64 } else { 32 },
+        bits: if target.class.word_size() == 8 {
+            64
+        } else {
+            32
+        },
         byte_order: target.byte_order.to_string(),
         file_type: file.header().file_type.to_string(),
         byte_length: bytes.len(),
@@ -112,14 +121,18 @@ fn keep<T>(
             "were not looked for to the end, as its tables share too many bytes"
         }
     };
-    problems.push(format!("it exports `{}`, but the {what} {reason}", symbol.to_string_lossy()));
+    problems.push(format!(
+        "it exports `{}`, but the {what} {reason}",
+        symbol.to_string_lossy()
+    ));
     None
 }
 
 fn relocations(file: &ElfFile<'_>) -> BTreeMap<String, usize> {
     let counts = file.relocation_counts().into_iter();
-    let mut relocations: BTreeMap<String, usize> =
-        counts.map(|(kind, count)| (kind.to_string(), count)).collect();
+    let mut relocations: BTreeMap<String, usize> = counts
+        .map(|(kind, count)| (kind.to_string(), count))
+        .collect();
     if file.packed_relocation_count() != 0 {
         relocations.insert("RELR".to_owned(), file.packed_relocation_count());
     }

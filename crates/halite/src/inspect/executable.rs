@@ -14,8 +14,13 @@ use super::{Elf, FatElf, ModuleSummary, elf, error_line, fat_elf, module};
 /// Longest name of a format, in bytes.
 const MAX_FORMAT_LENGTH: usize = 64;
 /// How the names of formats begin, up to the architecture.
-const FORMAT_STEMS: [&str; 5] =
-    ["embedded-elf-", "system-elf-", "system-dylib-", "system-dll-", "vmvx-bytecode-fb"];
+const FORMAT_STEMS: [&str; 5] = [
+    "embedded-elf-",
+    "system-elf-",
+    "system-dylib-",
+    "system-dll-",
+    "vmvx-bytecode-fb",
+];
 /// The format of portable executables.
 const PORTABLE: &str = "vmvx-bytecode-fb";
 /// Executables may share bytes of the file; this many times its length is looked at.
@@ -67,7 +72,9 @@ impl Executable {
             ExecutableContent::FatElf(fat) => (None, &fat.members[..]),
             _ => (None, &[][..]),
         };
-        single.into_iter().chain(members.iter().filter_map(|member| member.elf.as_deref()))
+        single
+            .into_iter()
+            .chain(members.iter().filter_map(|member| member.elf.as_deref()))
     }
 }
 
@@ -107,7 +114,9 @@ pub(super) fn describe_all(file: &[u8], def: &ModuleDef) -> Vec<Executable> {
 /// Returns the name of a format that a rodata segment holds.
 pub(super) fn format_name(bytes: &[u8]) -> Option<String> {
     let is_format = bytes.len() <= MAX_FORMAT_LENGTH
-        && FORMAT_STEMS.iter().any(|stem| bytes.starts_with(stem.as_bytes()))
+        && FORMAT_STEMS
+            .iter()
+            .any(|stem| bytes.starts_with(stem.as_bytes()))
         && bytes.iter().all(u8::is_ascii_graphic);
     is_format.then(|| lossy(bytes))
 }
@@ -146,7 +155,11 @@ impl Kind {
                 .map(|def| {
                     let verified = VerifiedModule::load(bytes);
                     let problem = verified.err().map(|error| error_line(&error));
-                    ExecutableContent::Module(Box::new(module::summarize(&def, bytes.len(), problem)))
+                    ExecutableContent::Module(Box::new(module::summarize(
+                        &def,
+                        bytes.len(),
+                        problem,
+                    )))
                 })
                 .map_err(|error| error_line(&error)),
             Self::Other(kind) => Ok(ExecutableContent::Other {
@@ -162,7 +175,10 @@ struct Formats(Vec<String>);
 
 impl Formats {
     fn of(file: &[u8], def: &ModuleDef) -> Self {
-        let segments = def.rodata.iter().filter_map(|segment| file.get(segment.range.clone()));
+        let segments = def
+            .rodata
+            .iter()
+            .filter_map(|segment| file.get(segment.range.clone()));
         let mut names: Vec<String> = segments.filter_map(format_name).collect();
         names.sort();
         names.dedup();
@@ -180,9 +196,7 @@ impl Formats {
             ExecutableContent::Elf(elf) => self.only(|name| names_target(name, elf.target)),
             ExecutableContent::FatElf(_) => self.only(|name| name.contains("-elf-")),
             ExecutableContent::Module(_) => self.only(|name| name == PORTABLE),
-            ExecutableContent::Other { .. } => {
-                self.only(|name| name.starts_with("system-d"))
-            }
+            ExecutableContent::Other { .. } => self.only(|name| name.starts_with("system-d")),
             ExecutableContent::Damaged { .. } => None,
         }
     }
@@ -196,9 +210,12 @@ impl Formats {
 
 /// Returns whether a format is one of ELF images for a target.
 fn names_target(format: &str, target: Target) -> bool {
-    let arch = format.strip_prefix("embedded-elf-").or_else(|| format.strip_prefix("system-elf-"));
+    let arch = format
+        .strip_prefix("embedded-elf-")
+        .or_else(|| format.strip_prefix("system-elf-"));
     // Producers may append to the name.
-    arch.zip(target.arch_name()).is_some_and(|(arch, name)| arch.starts_with(name))
+    arch.zip(target.arch_name())
+        .is_some_and(|(arch, name)| arch.starts_with(name))
 }
 
 #[cfg(test)]
@@ -207,20 +224,35 @@ mod tests {
 
     #[test]
     fn only_names_of_formats_are_taken_for_one() {
-        assert_eq!(format_name(b"embedded-elf-x86_64").as_deref(), Some("embedded-elf-x86_64"));
-        assert_eq!(format_name(b"vmvx-bytecode-fb").as_deref(), Some("vmvx-bytecode-fb"));
+        assert_eq!(
+            format_name(b"embedded-elf-x86_64").as_deref(),
+            Some("embedded-elf-x86_64")
+        );
+        assert_eq!(
+            format_name(b"vmvx-bytecode-fb").as_deref(),
+            Some("vmvx-bytecode-fb")
+        );
         assert_eq!(format_name(b"embedded-elf-x86_64\0"), None);
         assert_eq!(format_name(b"embedded"), None);
     }
 
     #[test]
     fn a_format_that_is_not_the_only_one_is_not_given() {
-        let formats = |names: &[&str]| Formats(names.iter().map(|name| (*name).to_owned()).collect());
+        let formats =
+            |names: &[&str]| Formats(names.iter().map(|name| (*name).to_owned()).collect());
         let other = ExecutableContent::Other {
             what: String::new(),
         };
-        assert_eq!(formats(&["system-dll-x86_64"]).of_content(&other).as_deref(), Some("system-dll-x86_64"));
-        assert_eq!(formats(&["system-dll-x86_64", "system-dylib-arm_64"]).of_content(&other), None);
+        assert_eq!(
+            formats(&["system-dll-x86_64"])
+                .of_content(&other)
+                .as_deref(),
+            Some("system-dll-x86_64")
+        );
+        assert_eq!(
+            formats(&["system-dll-x86_64", "system-dylib-arm_64"]).of_content(&other),
+            None
+        );
         assert_eq!(formats(&[]).of_content(&other), None);
     }
 }

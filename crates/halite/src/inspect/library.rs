@@ -328,7 +328,10 @@ mod tests {
         let mut image = Image::exporting(QUERY);
         add_library(&mut image, 6, Some("mul"), CODE);
         let library = elf(&image.build()).library.unwrap();
-        assert_eq!((library.abi_version.as_str(), library.name.as_str()), ("0.6", "linked"));
+        assert_eq!(
+            (library.abi_version.as_str(), library.name.as_str()),
+            ("0.6", "linked")
+        );
         assert_eq!(library.constant_count, 1);
         assert_eq!(library.imports[0].name, "lab_scale_add");
         assert!(library.imports[0].optional);
@@ -341,14 +344,22 @@ mod tests {
 
     #[test]
     fn a_structure_that_breaks_any_rule_is_no_library() {
-        for (version, code) in [(4, CODE), (7, CODE), (6, 0x1000), (6, CODE + 16), (6, 1 << 40)] {
+        for (version, code) in [
+            (4, CODE),
+            (7, CODE),
+            (6, 0x1000),
+            (6, CODE + 16),
+            (6, 1 << 40),
+        ] {
             let mut image = Image::exporting(QUERY);
             add_library(&mut image, version, Some("mul"), code);
             let elf = elf(&image.build());
             assert_eq!(elf.library, None, "{version} {code:#x}");
             assert_eq!(
                 elf.problems,
-                [format!("it exports `{QUERY}`, but the library tables were not found in its data")]
+                [format!(
+                    "it exports `{QUERY}`, but the library tables were not found in its data"
+                )]
             );
         }
     }
@@ -360,7 +371,11 @@ mod tests {
         add_library(&mut image, 6, None, CODE);
         let elf = elf(&image.build());
         assert_eq!(elf.library, None);
-        assert!(elf.problems[0].contains("more than one place"), "{:?}", elf.problems);
+        assert!(
+            elf.problems[0].contains("more than one place"),
+            "{:?}",
+            elf.problems
+        );
     }
 
     #[test]
@@ -390,7 +405,11 @@ mod tests {
             image.word(u64::MAX);
         }
         let elf = elf(&image.build());
-        assert!(elf.problems[0].contains("share too many bytes"), "{:?}", elf.problems);
+        assert!(
+            elf.problems[0].contains("share too many bytes"),
+            "{:?}",
+            elf.problems
+        );
     }
 
     #[test]
@@ -413,7 +432,13 @@ mod tests {
             assert!(export.starts_with("mul_dispatch_0"), "{name}: {export}");
         }
         assert_eq!(fixture("mul_3_8_0_stripped.embedded").exports[0].name, None);
-        assert_eq!(fixture("dynsum_3_13_0.embedded").exports[0].constant_count, 4);
-        assert_eq!(fixture("scale_add_3_13_0.embedded").imports[0].name, "lab_scale_add");
+        assert_eq!(
+            fixture("dynsum_3_13_0.embedded").exports[0].constant_count,
+            4
+        );
+        assert_eq!(
+            fixture("scale_add_3_13_0.embedded").imports[0].name,
+            "lab_scale_add"
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Any bytes may be described. Modules are described even if they do not verify, executables and plugins for any
 //! machine: tables that a loader would be handed by a call are looked for in the data of the file (see [`Library`]).
-//! Whether a module would run here is another question, answered by [`check`].
+//! Whether a module would run here is another question, answered by [`check()`].
 //!
 //! # The JSON form
 //!
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod disassembly;
 mod elf;
 mod executable;
 mod fat_elf;
@@ -32,6 +33,7 @@ use vm_bytecode::{ArchiveError, FieldError, FileKind};
 use crate::npy::{self, NpyError};
 
 pub use check::{Area, Check, Problem, check};
+pub use disassembly::{DisassembleError, disassemble};
 pub use elf::Elf;
 pub use executable::{Executable, ExecutableContent};
 pub use fat_elf::{FatElf, FatElfMember};
@@ -40,7 +42,7 @@ pub use module::{
     Attributes, Dependency, ExecutionModel, Export, Import, Module, ModuleSummary, Rodata,
 };
 pub use names::NameList;
-pub use plugin::PluginHeader;
+pub use plugin::{PluginHeader, plugin_feature_names};
 pub use release::ReleaseRange;
 pub use target::CompilationTarget;
 
@@ -195,7 +197,10 @@ fn describe_array(bytes: &[u8]) -> Result<Array, NpyError> {
     let (major, minor) = header.version;
     Ok(Array {
         version: format!("{major}.{minor}"),
-        element_type: header.element_type().ok().map(|element_type| element_type.to_string()),
+        element_type: header
+            .element_type()
+            .ok()
+            .map(|element_type| element_type.to_string()),
         dtype: header.descr,
         shape: header.shape,
         fortran_order: header.fortran_order,
@@ -204,7 +209,8 @@ fn describe_array(bytes: &[u8]) -> Result<Array, NpyError> {
 }
 
 /// Returns an error and its causes as one line.
-fn error_line(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn error_line(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -175,9 +175,14 @@ impl fmt::Display for ExecutionModel {
 impl ExecutionModel {
     fn of(def: &ModuleDef) -> Self {
         let needs = |name: &str| {
-            def.dependencies.iter().any(|dependency| dependency.name == name)
+            def.dependencies
+                .iter()
+                .any(|dependency| dependency.name == name)
                 || def.imports.iter().any(|import| {
-                    import.full_name.split_once('.').is_some_and(|(module, _)| module == name)
+                    import
+                        .full_name
+                        .split_once('.')
+                        .is_some_and(|(module, _)| module == name)
                 })
         };
         if needs("hal") {
@@ -210,7 +215,9 @@ pub(super) fn describe(file: &[u8], archive: Archive) -> Result<Module, FieldErr
             Container::Polyglot => "polyglot",
         },
         features: feature_names(def.features),
-        problem: VerifiedModule::load(file).err().map(|error| error_line(&error)),
+        problem: VerifiedModule::load(file)
+            .err()
+            .map(|error| error_line(&error)),
         attributes: attributes(&def.attributes),
         dependencies: def
             .dependencies
@@ -295,7 +302,9 @@ fn text_length(signature: &Signature) -> usize {
 }
 
 fn attributes(attributes: &[Attribute]) -> Attributes {
-    let pairs = attributes.iter().map(|attribute| (attribute.key.clone(), attribute.value.clone()));
+    let pairs = attributes
+        .iter()
+        .map(|attribute| (attribute.key.clone(), attribute.value.clone()));
     pairs.collect()
 }
 
@@ -321,7 +330,10 @@ fn short_text(bytes: &[u8]) -> Option<String> {
 }
 
 fn targets(file: &[u8], def: &ModuleDef) -> Vec<CompilationTarget> {
-    let segments = def.rodata.iter().filter_map(|segment| file.get(segment.range.clone()));
+    let segments = def
+        .rodata
+        .iter()
+        .filter_map(|segment| file.get(segment.range.clone()));
     let messages = segments
         .filter(|bytes| bytes.len() <= MAX_MESSAGE_LENGTH)
         .filter_map(|bytes| str::from_utf8(bytes).ok());
@@ -348,12 +360,14 @@ fn feature_names(features: Features) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::testing::{fixture_module, module, repository_file};
+    use crate::inspect::testing::{fixture_module, module, repository_file, with_bytecode_version};
     use crate::inspect::{ExecutableContent, ReleaseRange};
 
     fn releases(path: &str) -> String {
         let module = fixture_module(path);
-        module.releases.map_or("none".to_owned(), |range: ReleaseRange| range.to_string())
+        module
+            .releases
+            .map_or("none".to_owned(), |range: ReleaseRange| range.to_string())
     }
 
     #[test]
@@ -372,12 +386,23 @@ mod tests {
     fn a_module_is_described_with_its_functions_and_needs() {
         let module = fixture_module("3.13.0/llvm-cpu/mul.vmfb");
         assert_eq!(module.execution_model, ExecutionModel::InlineDynamic);
-        assert_eq!((module.bytecode_version.as_str(), module.container), ("17.0", "polyglot"));
+        assert_eq!(
+            (module.bytecode_version.as_str(), module.container),
+            ("17.0", "polyglot")
+        );
         assert_eq!(module.features, ["UNWIND"]);
         assert_eq!(module.problem, None);
-        let names: Vec<_> = module.dependencies.iter().map(|needed| needed.name.as_str()).collect();
+        let names: Vec<_> = module
+            .dependencies
+            .iter()
+            .map(|needed| needed.name.as_str())
+            .collect();
         assert_eq!(names, ["hal_loader", "hal_inline"]);
-        let mul = module.exports.iter().find(|export| export.name == "mul").unwrap();
+        let mul = module
+            .exports
+            .iter()
+            .find(|export| export.name == "mul")
+            .unwrap();
         assert_eq!(
             mul.declaration.as_deref(),
             Some(
@@ -406,28 +431,42 @@ mod tests {
             .to_vec();
         assert_eq!(
             formats,
-            ["embedded-elf-x86_64", "system-elf-x86_64", "embedded-elf-arm_64", "vmvx-bytecode-fb"]
+            [
+                "embedded-elf-x86_64",
+                "system-elf-x86_64",
+                "embedded-elf-arm_64",
+                "vmvx-bytecode-fb"
+            ]
         );
         let vmvx = fixture_module("3.13.0/vmvx/mul.vmfb");
         let ExecutableContent::Module(kernels) = &vmvx.executables[0].content else {
             panic!("not a module")
         };
-        assert!(kernels.exports.iter().any(|export| export.name.starts_with("mul_dispatch_0")));
-        assert_eq!(fixture_module("3.13.0/vmvx-inline/mul.vmfb").executables.len(), 0);
+        assert!(
+            kernels
+                .exports
+                .iter()
+                .any(|export| export.name.starts_with("mul_dispatch_0"))
+        );
+        assert_eq!(
+            fixture_module("3.13.0/vmvx-inline/mul.vmfb")
+                .executables
+                .len(),
+            0
+        );
     }
 
     #[test]
     fn a_module_that_does_not_verify_is_described_with_its_fault() {
-        let mut file = repository_file("tests/fixtures/3.13.0/llvm-cpu/mul.vmfb");
-        let version = 0x0011_0000u32.to_le_bytes();
-        let places: Vec<_> = (0..file.len() - 4).filter(|at| file[*at..*at + 4] == version).collect();
-        assert_eq!(places.len(), 1);
-        file[places[0] + 2] = 0x12;
+        let file = with_bytecode_version("3.13.0/llvm-cpu/mul.vmfb", 0x0012_0000);
         let module = module(&file);
         assert_eq!(module.bytecode_version, "18.0");
         assert_eq!(module.releases, None);
         assert!(module.problem.unwrap().contains("bytecode version 18.0"));
-        assert_eq!(module.exports.len(), fixture_module("3.13.0/llvm-cpu/mul.vmfb").exports.len());
+        assert_eq!(
+            module.exports.len(),
+            fixture_module("3.13.0/llvm-cpu/mul.vmfb").exports.len()
+        );
     }
 
     #[test]

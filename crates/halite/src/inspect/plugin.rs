@@ -65,18 +65,27 @@ fn read(view: &ElfView<'_>, address: u64) -> Option<PluginHeader> {
     let sanitizer = SanitizerKind(view.u32(header.checked_add(3 * w + 4)?)?.cast_signed());
     Some(PluginHeader {
         abi_version: "0.1".to_owned(),
-        name: view.optional_string(header.checked_add(w)?)?.unwrap_or_default(),
-        description: view.optional_string(header.checked_add(2 * w)?)?.unwrap_or_default(),
-        features: feature_names(PluginFeatures(features)),
+        name: view
+            .optional_string(header.checked_add(w)?)?
+            .unwrap_or_default(),
+        description: view
+            .optional_string(header.checked_add(2 * w)?)?
+            .unwrap_or_default(),
+        features: plugin_feature_names(PluginFeatures(features)),
         sanitizer: sanitizer.name()?.to_owned(),
     })
 }
 
-/// Returns the names of feature bits, the unknown ones as one number.
-pub(super) fn feature_names(features: PluginFeatures) -> Vec<String> {
-    let known = FEATURES.iter().filter(|(feature, _)| features.contains(*feature));
+/// Returns the names of a plugin's feature bits, the unknown ones as one number.
+#[must_use]
+pub fn plugin_feature_names(features: PluginFeatures) -> Vec<String> {
+    let known = FEATURES
+        .iter()
+        .filter(|(feature, _)| features.contains(*feature));
     let mut names: Vec<String> = known.map(|(_, name)| (*name).to_owned()).collect();
-    let unknown = FEATURES.iter().fold(features.0, |bits, (feature, _)| bits & !feature.0);
+    let unknown = FEATURES
+        .iter()
+        .fold(features.0, |bits, (feature, _)| bits & !feature.0);
     if unknown != 0 {
         names.push(format!("{unknown:#x}"));
     }
@@ -106,7 +115,10 @@ mod tests {
     #[test]
     fn the_header_of_a_plugin_is_found_in_its_data() {
         let plugin = elf(&plugin_image(1, CODE + 8)).plugin.unwrap();
-        assert_eq!((plugin.name.as_str(), plugin.description.as_str()), ("scale_add", ""));
+        assert_eq!(
+            (plugin.name.as_str(), plugin.description.as_str()),
+            ("scale_add", "")
+        );
         assert_eq!(plugin.features, ["STANDALONE", "0x10"]);
         assert_eq!(plugin.sanitizer, "none");
     }
@@ -116,7 +128,11 @@ mod tests {
         for (version, resolve) in [(0, CODE), (2, CODE), (1, 0x1000)] {
             let elf = elf(&plugin_image(version, resolve));
             assert_eq!(elf.plugin, None);
-            assert!(elf.problems[0].contains("plugin header"), "{:?}", elf.problems);
+            assert!(
+                elf.problems[0].contains("plugin header"),
+                "{:?}",
+                elf.problems
+            );
         }
     }
 }

@@ -96,10 +96,12 @@ pub(super) fn of_module(def: &ModuleDef, library_versions: &[&str]) -> Option<Re
     }
     for import in &def.imports {
         if import.full_name == "hal_loader.executable.dispatch" {
-            narrow(match import.signature.calling_convention == DISPATCH_BY_ID {
-                true => ReleaseRange::between("3.12", "3.13"),
-                false => ReleaseRange::between("2.9", "3.11"),
-            })?;
+            narrow(
+                match import.signature.calling_convention == DISPATCH_BY_ID {
+                    true => ReleaseRange::between("3.12", "3.13"),
+                    false => ReleaseRange::between("2.9", "3.11"),
+                },
+            )?;
         }
     }
     Some(range)

@@ -37,7 +37,9 @@ fn parse(attribute: &str) -> Option<CompilationTarget> {
     Some(CompilationTarget {
         backend: backend.to_owned(),
         format: format.to_owned(),
-        cpu: option(options, "cpu").filter(|cpu| !cpu.is_empty()).map(str::to_owned),
+        cpu: option(options, "cpu")
+            .filter(|cpu| !cpu.is_empty())
+            .map(str::to_owned),
         cpu_features: features
             .split(',')
             .filter_map(|feature| feature.trim().strip_prefix('+'))

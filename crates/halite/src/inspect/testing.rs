@@ -25,6 +25,26 @@ pub(super) fn module(bytes: &[u8]) -> Module {
     }
 }
 
+/// Returns a fixture whose bytecode says to be of another version, as the file packs it.
+pub(super) fn with_bytecode_version(path: &str, packed: u32) -> Vec<u8> {
+    let file = repository_file(&format!("tests/fixtures/{path}"));
+    let def = |file: &[u8]| {
+        let archive = vm_bytecode::Archive::parse(file).unwrap();
+        vm_bytecode::ModuleDef::parse(file, archive)
+    };
+    let version = def(&file).unwrap().bytecode_version;
+    let old = (u32::from(version.major) << 16 | u32::from(version.minor)).to_le_bytes();
+    let wanted = vm_bytecode::BytecodeVersion::from_packed(packed);
+    for place in (0..file.len() - 4).filter(|place| file[*place..*place + 4] == old) {
+        let mut patched = file.clone();
+        patched[place..place + 4].copy_from_slice(&packed.to_le_bytes());
+        if def(&patched).is_ok_and(|def| def.bytecode_version == wanted) {
+            return patched;
+        }
+    }
+    panic!("the version was not found")
+}
+
 #[track_caller]
 pub(super) fn elf(bytes: &[u8]) -> Elf {
     match describe(bytes).unwrap().content {
@@ -93,7 +113,10 @@ impl Image {
     /// Returns the file.
     pub(super) fn build(&self) -> Vec<u8> {
         let words = |values: &[u64]| -> Vec<u8> {
-            values.iter().flat_map(|value| value.to_le_bytes()).collect()
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect()
         };
         let rela_address = self.here();
         let rela: Vec<u8> = self
@@ -106,14 +129,33 @@ impl Image {
         let code_offset = data_length.next_multiple_of(0x1000);
 
         let strings = [b"\0", self.symbol.as_bytes(), b"\0"].concat();
-        let (symtab, hash, strtab, dynamic): (usize, usize, usize, usize) = (0x200, 0x280, 0x300, 0x400);
+        let (symtab, hash, strtab, dynamic): (usize, usize, usize, usize) =
+            (0x200, 0x280, 0x300, 0x400);
         // The name is at 1; a global function in section 1.
         let symbol = words(&[1 | 0x12 << 32 | 1 << 48, CODE, 0]);
-        let hash_table: Vec<u8> =
-            [1u32, 2, 1, 0, 0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let hash_table: Vec<u8> = [1u32, 2, 1, 0, 0]
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         let dynamic_table = words(&[
-            6, symtab as u64, 11, 24, 4, hash as u64, 5, strtab as u64, 10, strings.len() as u64, 7, rela_address, 8,
-            rela.len() as u64, 9, 24, 0, 0,
+            6,
+            symtab as u64,
+            11,
+            24,
+            4,
+            hash as u64,
+            5,
+            strtab as u64,
+            10,
+            strings.len() as u64,
+            7,
+            rela_address,
+            8,
+            rela.len() as u64,
+            9,
+            24,
+            0,
+            0,
         ]);
 
         let mut file = vec![0; DATA];
@@ -127,11 +169,22 @@ impl Image {
         put(48, &words(&[64 << 32 | 56 << 48, 3 | 64 << 16]));
         let segment = |kind: u64, flags: u64, offset: usize, address: u64, length: usize| {
             let (offset, length) = (offset as u64, length as u64);
-            words(&[kind | flags << 32, offset, address, address, length, length, 0x1000])
+            words(&[
+                kind | flags << 32,
+                offset,
+                address,
+                address,
+                length,
+                length,
+                0x1000,
+            ])
         };
         put(64, &segment(1, 6, 0, 0, data_length));
         put(120, &segment(1, 5, code_offset, CODE, 16));
-        put(176, &segment(2, 6, dynamic, dynamic as u64, dynamic_table.len()));
+        put(
+            176,
+            &segment(2, 6, dynamic, dynamic as u64, dynamic_table.len()),
+        );
         put(symtab + 24, &symbol);
         put(hash, &hash_table);
         put(strtab, &strings);

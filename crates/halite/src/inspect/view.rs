@@ -107,10 +107,16 @@ impl<'a> ElfView<'a> {
 
     /// Returns the addresses of all whole words in segments that hold data, as long as reading is not given up.
     fn data_words(&self) -> impl Iterator<Item = u64> + '_ {
-        let data = self.segments.iter().filter(|segment| !segment.flags.is_executable());
+        let data = self
+            .segments
+            .iter()
+            .filter(|segment| !segment.flags.is_executable());
         let words = data.flat_map(|segment| {
             let end = segment.address.saturating_add(segment.file_size);
-            let start = segment.address.checked_next_multiple_of(self.word_size).unwrap_or(end);
+            let start = segment
+                .address
+                .checked_next_multiple_of(self.word_size)
+                .unwrap_or(end);
             (start..end).step_by(usize::try_from(self.word_size).unwrap_or(8))
         });
         // Segments may overlap, so that their words are many more than those of the file.
@@ -119,7 +125,8 @@ impl<'a> ElfView<'a> {
 
     /// Returns whether the address is that of code.
     pub(super) fn is_code(&self, address: u64) -> bool {
-        self.segment_at(address).is_some_and(|segment| segment.flags.is_executable())
+        self.segment_at(address)
+            .is_some_and(|segment| segment.flags.is_executable())
     }
 
     /// Returns `length` bytes that the file has for an address.
@@ -141,13 +148,17 @@ impl<'a> ElfView<'a> {
 
     /// Returns the 32-bit number at an address.
     pub(super) fn u32(&self, address: u64) -> Option<u32> {
-        self.number(address, 4).and_then(|value| u32::try_from(value).ok())
+        self.number(address, 4)
+            .and_then(|value| u32::try_from(value).ok())
     }
 
     /// Returns what the word at an address points at.
     pub(super) fn pointer(&self, address: u64) -> Option<Pointer> {
         let raw = self.number(address, self.word_size)?;
-        if let Ok(index) = self.pointers.binary_search_by_key(&address, |&(place, _)| place) {
+        if let Ok(index) = self
+            .pointers
+            .binary_search_by_key(&address, |&(place, _)| place)
+        {
             return Some(self.pointers[index].1);
         }
         Some(match raw {
@@ -183,7 +194,9 @@ impl<'a> ElfView<'a> {
     }
 
     fn segment_at(&self, address: u64) -> Option<&Segment> {
-        let after = self.segments.partition_point(|segment| segment.address <= address);
+        let after = self
+            .segments
+            .partition_point(|segment| segment.address <= address);
         self.segments[..after]
             .last()
             .filter(|segment| address - segment.address < segment.memory_size)
@@ -212,18 +225,24 @@ impl<'a> ElfView<'a> {
             };
             let symbol = || {
                 let index = usize::try_from(relocation.symbol).ok()?;
-                let symbol = file.symbols().get(index).filter(|symbol| !symbol.is_undefined());
+                let symbol = file
+                    .symbols()
+                    .get(index)
+                    .filter(|symbol| !symbol.is_undefined());
                 symbol.map(|symbol| symbol.value)
             };
             let address = match kind.name().map_or(Meaning::Other, Meaning::of) {
                 Meaning::Base => addend,
                 Meaning::Symbol => symbol(),
-                Meaning::SymbolAddend => {
-                    symbol().zip(addend).map(|(symbol, addend)| symbol.wrapping_add(addend))
-                }
+                Meaning::SymbolAddend => symbol()
+                    .zip(addend)
+                    .map(|(symbol, addend)| symbol.wrapping_add(addend)),
                 Meaning::Other => None,
             };
-            pointers.push((relocation.offset, address.map_or(Pointer::Elsewhere, Pointer::To)));
+            pointers.push((
+                relocation.offset,
+                address.map_or(Pointer::Elsewhere, Pointer::To),
+            ));
         }
         pointers.reverse();
         // Stable, so that of one place the last relocation stays.
@@ -254,7 +273,9 @@ impl Meaning {
         match name {
             "R_X86_64_64" | "R_AARCH64_ABS64" | "R_RISCV_64" | "R_RISCV_32" | "R_386_32"
             | "R_ARM_ABS32" => Self::SymbolAddend,
-            "R_X86_64_GLOB_DAT" | "R_AARCH64_GLOB_DAT" | "R_386_GLOB_DAT" | "R_ARM_GLOB_DAT" => Self::Symbol,
+            "R_X86_64_GLOB_DAT" | "R_AARCH64_GLOB_DAT" | "R_386_GLOB_DAT" | "R_ARM_GLOB_DAT" => {
+                Self::Symbol
+            }
             _ => Self::Other,
         }
     }
@@ -304,7 +325,9 @@ mod tests {
         let bytes = image.build();
         let file = ElfFile::parse(&bytes).unwrap();
         let view = ElfView::new(&file);
-        let reads = (0..1_000_000).take_while(|_| view.bytes(data, 4096).is_some()).count();
+        let reads = (0..1_000_000)
+            .take_while(|_| view.bytes(data, 4096).is_some())
+            .count();
         assert!((16..64).contains(&reads), "{reads}");
         assert_eq!(view.find_only(|_| Some(())), Err(Search::GivenUp));
     }

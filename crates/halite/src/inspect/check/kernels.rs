@@ -38,7 +38,9 @@ pub(super) fn check(
                     continue;
                 };
                 let bytes = def.rodata.get(executable.rodata);
-                let bytes = bytes.and_then(|segment| file.get(segment.range.clone())).unwrap_or_default();
+                let bytes = bytes
+                    .and_then(|segment| file.get(segment.range.clone()))
+                    .unwrap_or_default();
                 check_image(check, &label, executable, bytes);
                 check_library(check, &label, elf, provider);
             }
@@ -49,10 +51,15 @@ pub(super) fn check(
                 check_imports(check, provided, &kernels.imports, &label);
             }
             ExecutableContent::Other { what } => {
-                check.note(format!("the {label} is {what}, which is not for this system"));
+                check.note(format!(
+                    "the {label} is {what}, which is not for this system"
+                ));
             }
             ExecutableContent::Damaged { problem } => {
-                check.problem(Area::Executable, format!("the {label} is damaged: {problem}"));
+                check.problem(
+                    Area::Executable,
+                    format!("the {label} is damaged: {problem}"),
+                );
             }
         }
     }
@@ -68,7 +75,9 @@ fn host_image(executable: &Executable) -> Option<&Elf> {
 fn check_machine(check: &mut Check, module: &Module) {
     let is_usable = |executable: &Executable| match &executable.content {
         ExecutableContent::Module(_) => true,
-        ExecutableContent::Elf(_) | ExecutableContent::FatElf(_) => host_image(executable).is_some(),
+        ExecutableContent::Elf(_) | ExecutableContent::FatElf(_) => {
+            host_image(executable).is_some()
+        }
         // Damage is a problem of its own.
         ExecutableContent::Damaged { .. } => true,
         ExecutableContent::Other { .. } => false,
@@ -90,14 +99,25 @@ fn check_machine(check: &mut Check, module: &Module) {
         }
     }
     let host = target_name(Target::HOST);
-    let what = format!("the kernels are for {}, this machine is {host}", machines.join(", "));
-    check.problem_with_hint(Area::Machine, what, Some(format!("compile the program for {host}")));
+    let what = format!(
+        "the kernels are for {}, this machine is {host}",
+        machines.join(", ")
+    );
+    check.problem_with_hint(
+        Area::Machine,
+        what,
+        Some(format!("compile the program for {host}")),
+    );
 }
 
 /// Checks that the image for this machine can be mapped, as far as that shows without doing it.
 fn check_image(check: &mut Check, label: &str, executable: &Executable, bytes: &[u8]) {
     // The system's own loader takes care of system libraries, and may find what they need.
-    if executable.format.as_ref().is_some_and(|format| format.starts_with("system-")) {
+    if executable
+        .format
+        .as_ref()
+        .is_some_and(|format| format.starts_with("system-"))
+    {
         return;
     }
     let selected = match is_fat_elf(bytes) {
@@ -108,19 +128,19 @@ fn check_image(check: &mut Check, label: &str, executable: &Executable, bytes: &
     };
     let planned = selected.and_then(|bytes| {
         let file = ElfFile::parse(bytes).map_err(|error| error_line(&error))?;
-        LoadPlan::new(&file, PAGE_SIZE).map(drop).map_err(|error| error_line(&error))
+        LoadPlan::new(&file, PAGE_SIZE)
+            .map(drop)
+            .map_err(|error| error_line(&error))
     });
     if let Err(problem) = planned {
-        check.problem(Area::Executable, format!("the {label} cannot be loaded: {problem}"));
+        check.problem(
+            Area::Executable,
+            format!("the {label} cannot be loaded: {problem}"),
+        );
     }
 }
 
-fn check_library(
-    check: &mut Check,
-    label: &str,
-    elf: &Elf,
-    provider: Option<&dyn ImportProvider>,
-) {
+fn check_library(check: &mut Check, label: &str, elf: &Elf, provider: Option<&dyn ImportProvider>) {
     let Some(library) = &elf.library else {
         match elf.problems.is_empty() {
             true => check.problem(
@@ -172,16 +192,25 @@ fn check_kernel_imports(
 
 /// Compares what the compiler was told of the processor, where it left a note of it.
 fn check_processor(check: &mut Check, module: &Module) {
-    let has_native = module.executables.iter().any(|executable| host_image(executable).is_some());
+    let has_native = module
+        .executables
+        .iter()
+        .any(|executable| host_image(executable).is_some());
     if !has_native {
         return;
     }
     let host = target_name(Target::HOST);
     let for_host = |format: &str| {
-        let arch = format.strip_prefix("embedded-elf-").or_else(|| format.strip_prefix("system-elf-"));
+        let arch = format
+            .strip_prefix("embedded-elf-")
+            .or_else(|| format.strip_prefix("system-elf-"));
         arch == Some(host.as_str())
     };
-    let targets: Vec<_> = module.targets.iter().filter(|target| for_host(&target.format)).collect();
+    let targets: Vec<_> = module
+        .targets
+        .iter()
+        .filter(|target| for_host(&target.format))
+        .collect();
     if targets.is_empty() {
         check.note("the module does not say which features of the processor its kernels use");
     }

@@ -1,8 +1,6 @@
 //! What the processor of this host can do, by the names that compilation targets use.
 #![forbid(unsafe_code)]
 
-
-
 /// Asks for one feature of a list; the standard library wants its name as a literal.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! detect_one {
