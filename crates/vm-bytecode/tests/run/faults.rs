@@ -20,7 +20,7 @@ fn c7_spans_may_be_empty_and_of_several_tuples() {
     let run =
         |function: &str, arguments: &[Value]| integers(call(&hosted.context, function, arguments));
     let (long, count) = (Value::I64(1 << 40), Value::I32(3));
-    assert_eq!(run("spans_empty", &[count.clone()]), [3000]);
+    assert_eq!(run("spans_empty", core::slice::from_ref(&count)), [3000]);
     assert_eq!(run("spans_first", &[count.clone(), Value::I32(20)]), [3043]);
     // Two bindings of 4 bytes, each with two 64-bit numbers.
     let arguments = [long.clone(), count.clone()];
