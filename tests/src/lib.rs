@@ -8,3 +8,8 @@ use std::path::{Path, PathBuf};
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
+
+/// The examples of the repository's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
