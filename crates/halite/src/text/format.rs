@@ -38,8 +38,10 @@ impl fmt::Display for General {
         }
 
         // "d.ddddde[-]x": always one digit, a point and five digits before the `e`.
-        let scientific = format!("{magnitude:.5e}");
-        let (significand, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+        let mut scientific = Short::default();
+        write!(scientific, "{magnitude:.5e}")?;
+        let scientific = scientific.text();
+        let (significand, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
         let exponent: i32 = exponent.parse().map_err(|_| fmt::Error)?;
         let (first, rest) = significand.split_once('.').unwrap_or((significand, ""));
 
@@ -73,6 +75,31 @@ fn write_point(f: &mut fmt::Formatter<'_>, integer: &str, fraction: &str) -> fmt
     match fraction.trim_end_matches('0') {
         "" => Ok(()),
         fraction => write!(f, ".{fraction}"),
+    }
+}
+
+/// A short text without an allocation: there is one for each element of a tensor.
+#[derive(Default)]
+struct Short {
+    /// `d.ddddde-ddd` has 12 characters.
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl Short {
+    fn text(&self) -> &str {
+        // Whole strings were written, so this is UTF-8.
+        str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let target = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
+        target.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
     }
 }
 
