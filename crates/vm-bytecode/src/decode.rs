@@ -98,14 +98,9 @@ impl<'a> Decoder<'a> {
             OperandKind::I64 | OperandKind::F64 | OperandKind::ToI64 | OperandKind::ToF64 => {
                 Operand::I64(i64_register(self.any_register()?)?)
             }
-            OperandKind::Ref => {
-                let register = ref_register(self.any_register()?)?;
-                if register.is_move() {
-                    return Err(Fault::MoveNotAllowed { register }.into());
-                }
-                Operand::Ref(register)
-            }
-            OperandKind::Move | OperandKind::ToRef => {
+            // Compilers before 3.10 mark the last read of a ref as a move wherever it stands. Where the table does not
+            // allow a move the mark means nothing: the ref is released with the frame.
+            OperandKind::Ref | OperandKind::Move | OperandKind::ToRef => {
                 Operand::Ref(ref_register(self.any_register()?)?)
             }
             OperandKind::ImmI32 => Operand::ImmI32(self.u32()?.cast_signed()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Buffer, BufferPool, Call, Ref, RefType, Result};
+use vm::{Buffer, BufferPool, Call, Ref, RefType, Result, StatusCode, Trap};
 
 /// The type of refs made by [`hal_buffer`].
 pub static HAL_BUFFER_TYPE: RefType = RefType::new("hal.buffer");
@@ -68,16 +68,15 @@ pub(crate) fn subspan(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()>
     Ok(())
 }
 
-/// `buffer.wrap`, `0rII_r`: a part of a `vm.buffer` as a `hal.buffer` of the same memory.
+/// `buffer.wrap`, `0rII_r`: refused, as in IREE's runtime.
 ///
-/// IREE's runtime does not implement it, though its compiler emits it for traced tensors.
+/// The compiler emits it for traced tensors only; a program that traces fails the same way in both runtimes.
 pub(crate) fn wrap(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
-    let mut arguments = call.arguments.reader();
-    let buffer = arguments.buffer()?;
-    let (offset, length) = (arguments.i64()?, arguments.i64()?);
-    let part = part(buffer, offset, length)?;
-    call.results.push_ref(hal_buffer(part));
-    Ok(())
+    call.arguments.reader().buffer()?;
+    Err(Trap::new(
+        StatusCode::UNIMPLEMENTED,
+        "vm->hal buffer wrapping not yet implemented",
+    ))
 }
 
 /// Returns a part of a buffer; a length of -1 means up to its end.

@@ -470,10 +470,13 @@ impl Results {
         &self.refs
     }
 
-    /// Removes the last ref and returns it; null when there is none.
+    /// Takes the ref at `index` and leaves null; null when there is none.
     #[inline]
-    pub fn pop_ref(&mut self) -> Ref {
-        self.refs.pop().unwrap_or_default()
+    pub fn take_ref(&mut self, index: usize) -> Ref {
+        self.refs
+            .get_mut(index)
+            .map(core::mem::take)
+            .unwrap_or_default()
     }
 
     /// Takes the results as values of `convention`.

@@ -105,20 +105,23 @@ impl Interpreter<'_> {
         for &register in &call.consumed {
             set_ref(refs, register, Ref::Null);
         }
-        // From the last to the first, so that what is taken is gone from the results.
-        let mut word = call.result_words;
-        for &value in call.results.iter().rev() {
+        // In order: a register may be named twice, and then holds the last of its results.
+        let (mut word, mut reference) = (0, 0);
+        for &value in &call.results {
             match value {
                 Value::Word(register) => {
-                    word -= 1;
                     registers.set_word(register, results.words()[word]);
+                    word += 1;
                 }
                 Value::Pair(register) => {
-                    word -= 2;
                     registers.set_word(register, results.words()[word]);
                     registers.set_word(register | 1, results.words()[word + 1]);
+                    word += 2;
                 }
-                Value::Ref(register) => set_ref(refs, register, results.pop_ref()),
+                Value::Ref(register) => {
+                    set_ref(refs, register, results.take_ref(reference));
+                    reference += 1;
+                }
             }
         }
         Ok(())

@@ -334,8 +334,10 @@ impl Interpreter<'_> {
                     set_ref(refs, step.c, value);
                 }
                 StepKind::ListSetRef => {
+                    // The list may be the value that is moved, so it is found first.
+                    let list = Arc::clone(check!(list(refs, step.a)));
                     let value = take_or_clone(refs, step.c);
-                    check!(set_list(refs, step.a, r.word(step.b), value));
+                    check!(list.set(r.word(step.b), value.into()));
                 }
 
                 // Choices.

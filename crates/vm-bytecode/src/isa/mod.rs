@@ -78,7 +78,7 @@ pub enum OperandKind {
     F32,
     /// `u16` even register of a pair that holds an f64, read.
     F64,
-    /// `u16` ref register, read; MOVE is not allowed.
+    /// `u16` ref register, read; a MOVE mark means nothing.
     Ref,
     /// `u16` ref register, read; MOVE is allowed.
     Move,

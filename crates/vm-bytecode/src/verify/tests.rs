@@ -137,9 +137,9 @@ fn every_pair_at_an_odd_register_is_refused() {
 }
 
 #[test]
-fn a_move_is_refused_wherever_it_means_nothing() {
+fn a_move_of_what_is_written_is_refused() {
     every_field("forms", |kind, _, original, _| match kind {
-        FieldKind::Register(OperandKind::Ref | OperandKind::ToAnyList) | FieldKind::RemapTarget
+        FieldKind::Register(OperandKind::ToAnyList) | FieldKind::RemapTarget
             if original & 0x8000 != 0 =>
         {
             vec![original | 0x4000]

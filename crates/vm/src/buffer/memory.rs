@@ -72,9 +72,14 @@ enum Source {
 }
 
 /// A block of the global allocator, freed on drop. Its bytes are initialized.
+///
+/// Invariant: `data` lies in the allocation `start` of `layout`, with `size` bytes from there.
 pub(super) struct Block {
-    data: NonNull<u8>,
+    start: NonNull<u8>,
     layout: Layout,
+    data: NonNull<u8>,
+    size: usize,
+    alignment: usize,
 }
 
 // SAFETY: a `Block` owns its memory alone, as a `Box<[u8]>` does.
@@ -91,31 +96,41 @@ unsafe impl Sync for Memory {}
 impl Block {
     /// Returns a zero-filled block, or `None` when the memory cannot be had. `alignment` is a power of two.
     pub(super) fn allocate(length: usize, alignment: usize) -> Option<Self> {
-        // A block of no bytes still has an address of the right alignment.
-        let layout = Layout::from_size_align(length.max(1), alignment).ok()?;
+        // The allocator only promises memory that is zero without being written, as fresh pages are, for alignments up
+        // to its own; a block of more takes a little more memory and starts inside it.
+        const ALLOCATOR_ALIGNMENT: usize = 16;
+        let size = length.max(1);
+        let slack = alignment.saturating_sub(ALLOCATOR_ALIGNMENT);
+        let layout = Layout::from_size_align(size.checked_add(slack)?, ALLOCATOR_ALIGNMENT).ok()?;
         // SAFETY: the size of `layout` is at least one.
-        let data = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let offset = start.as_ptr().addr().next_multiple_of(alignment) - start.as_ptr().addr();
+        // SAFETY: both addresses are multiples of 16, so `offset` is at most `slack`, and `size` bytes follow.
+        let data = unsafe { start.add(offset) };
         Some(Self {
-            data: NonNull::new(data)?,
+            start,
             layout,
+            data,
+            size,
+            alignment,
         })
     }
 
     /// Returns the size in bytes, at least 1.
     pub(super) fn size(&self) -> usize {
-        self.layout.size()
+        self.size
     }
 
     /// Returns the alignment in bytes.
     pub(super) fn alignment(&self) -> usize {
-        self.layout.align()
+        self.alignment
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `data` came from the global allocator with this layout and is not used after the drop.
-        unsafe { dealloc(self.data.as_ptr(), self.layout) }
+        // SAFETY: `start` came from the global allocator with this layout and is not used after the drop.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
