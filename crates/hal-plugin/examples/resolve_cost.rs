@@ -1,6 +1,6 @@
 //! Measures what one resolution costs: `resolve_cost [MODE] [PROVIDERS] [NAMES] [REPEATS]`.
 //!
-//! The oldest provider knows every name; all others know nothing. The modes:
+//! Times are times on a processor, as Linux accounts them. The oldest provider knows every name; all others know nothing. The modes:
 //!
 //! | mode | what is measured |
 //! |---|---|
@@ -26,11 +26,11 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::{fs, thread};
 
 use hal_plugin::{
-    Import, ImportProvider, PluginManager, ProviderError, ResolveError, ResolveRequest,
+    Import, ImportProvider, PluginManager, ProviderError, RegisterError, ResolveRequest,
     ResolvedImports,
 };
 
@@ -116,19 +116,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Resolves a number of times, and returns how long that took.
-type Resolve = fn(&PluginManager, &[&CStr], usize) -> Result<Duration, ResolveError>;
+type Resolve = fn(&PluginManager, &[&CStr], usize) -> Result<Duration, Box<dyn Error>>;
 
 /// Resolves into new memory each time.
 fn fresh(
     manager: &PluginManager,
     names: &[&CStr],
     repeat_count: usize,
-) -> Result<Duration, ResolveError> {
-    let start = Instant::now();
+) -> Result<Duration, Box<dyn Error>> {
+    let start = thread_time()?;
     for _ in 0..repeat_count {
         black_box(manager.resolve(names)?);
     }
-    Ok(start.elapsed())
+    Ok(thread_time()? - start)
 }
 
 /// Resolves into the same memory each time.
@@ -136,62 +136,58 @@ fn reused(
     manager: &PluginManager,
     names: &[&CStr],
     repeat_count: usize,
-) -> Result<Duration, ResolveError> {
+) -> Result<Duration, Box<dyn Error>> {
     let mut resolver = manager.resolver();
     let mut imports = ResolvedImports::new();
-    let start = Instant::now();
+    let start = thread_time()?;
     for _ in 0..repeat_count {
         resolver.resolve_into(names, &mut imports)?;
         black_box(&imports);
     }
-    Ok(start.elapsed())
+    Ok(thread_time()? - start)
 }
 
 /// Returns the time of a resolution in nanoseconds with and without a thread that registers and
-/// unregisters without pause, and how often it did. Takes the medians of alternating rounds, so that
-/// what else runs on the machine meets both alike.
+/// unregisters without pause, and how often it did.
 fn contended(
     resolve: Resolve,
     manager: &PluginManager,
     names: &[&CStr],
     repeat_count: usize,
 ) -> Result<(f64, f64, usize), Box<dyn Error>> {
-    const ROUNDS: usize = 15;
-    let repeat_count = repeat_count.div_ceil(ROUNDS);
-    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let quiet = resolve(manager, names, repeat_count)?;
+    let is_done = AtomicBool::new(false);
     let registrations = AtomicUsize::new(0);
-    for _ in 0..ROUNDS {
-        quiet.push(mean(resolve(manager, names, repeat_count)?, repeat_count));
-        let is_done = AtomicBool::new(false);
-        let has_begun = AtomicBool::new(false);
-        let elapsed = thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    manager.register_provider("coming and going", Arc::new(Nothing))?;
-                    manager.unregister("coming and going")?;
-                    registrations.fetch_add(1, Ordering::Relaxed);
-                    has_begun.store(true, Ordering::Relaxed);
-                }
-                Ok::<(), hal_plugin::RegisterError>(())
-            });
-            while !has_begun.load(Ordering::Relaxed) && !writer.is_finished() {
-                thread::yield_now();
+    let busy = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                manager.register_provider("coming and going", Arc::new(Nothing))?;
+                manager.unregister("coming and going")?;
+                registrations.fetch_add(1, Ordering::Relaxed);
             }
-            let elapsed = resolve(manager, names, repeat_count);
-            is_done.store(true, Ordering::Relaxed);
-            writer.join().expect("the writer does not panic")?;
-            Ok::<Duration, Box<dyn Error>>(elapsed?)
-        })?;
-        busy.push(mean(elapsed, repeat_count));
-    }
-    Ok((median(quiet), median(busy), registrations.into_inner()))
+            Ok::<(), RegisterError>(())
+        });
+        let busy = resolve(manager, names, repeat_count);
+        is_done.store(true, Ordering::Relaxed);
+        writer.join().expect("the writer does not panic")?;
+        Ok::<Duration, Box<dyn Error>>(busy?)
+    })?;
+    Ok((
+        mean(quiet, repeat_count),
+        mean(busy, repeat_count),
+        registrations.into_inner(),
+    ))
+}
+
+/// Returns the time that this thread has spent on a processor, so that other programs do not count.
+fn thread_time() -> Result<Duration, Box<dyn Error>> {
+    // Giving up the processor brings the account up to date.
+    thread::yield_now();
+    let account = fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds = account.split(' ').next().unwrap_or_default();
+    Ok(Duration::from_nanos(nanoseconds.parse()?))
 }
 
 fn mean(elapsed: Duration, repeat_count: usize) -> f64 {
     elapsed.as_secs_f64() * 1e9 / repeat_count.max(1) as f64
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

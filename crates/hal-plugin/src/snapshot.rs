@@ -7,21 +7,26 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Cache, Guard};
+use crossbeam_utils::CachePadded;
 
 /// A cell that publishes immutable snapshots of a `T`.
 pub(crate) struct SnapshotCell<T> {
+    /// What readers see.
     current: ArcSwap<T>,
-    /// Held while a writer derives the next snapshot from the current one, so that two writers
-    /// never start from the same. Nothing but the derivation happens under it.
-    writer: Mutex<()>,
+    /// The same snapshot, as writers know it. Locked while a writer derives the next one from it, so
+    /// that two writers never start from the same. Nothing but the derivation happens under it.
+    ///
+    /// Padded, so that taking the lock does not slow down readers of `current`.
+    writer: CachePadded<Mutex<Arc<T>>>,
 }
 
 impl<T> SnapshotCell<T> {
     /// Creates a cell that holds `value`.
     pub(crate) fn new(value: T) -> Self {
+        let value = Arc::new(value);
         Self {
-            current: ArcSwap::from_pointee(value),
-            writer: Mutex::new(()),
+            current: ArcSwap::new(Arc::clone(&value)),
+            writer: CachePadded::new(Mutex::new(value)),
         }
     }
 
@@ -51,13 +56,14 @@ impl<T> SnapshotCell<T> {
         &self,
         derive: impl FnOnce(&T) -> Result<(T, R), E>,
     ) -> Result<R, E> {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = self.current.load_full();
-        let (next, result) = derive(&current)?;
-        let previous = self.current.swap(Arc::new(next));
-        drop(writer);
+        let mut known = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, result) = derive(&known)?;
+        let next = Arc::new(next);
+        let unpublished = self.current.swap(Arc::clone(&next));
+        let previous = std::mem::replace(&mut *known, next);
+        drop(known);
+        drop(unpublished);
         drop(previous);
-        drop(current);
         Ok(result)
     }
 }
