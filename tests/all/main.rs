@@ -9,3 +9,4 @@
 mod fixtures;
 mod manifest;
 mod plugins;
+mod programs;
