@@ -170,7 +170,7 @@ fn contended(
         let busy = resolve(manager, names, repeat_count);
         is_done.store(true, Ordering::Relaxed);
         writer.join().expect("the writer does not panic")?;
-        Ok::<Duration, Box<dyn Error>>(busy?)
+        busy
     })?;
     Ok((
         mean(quiet, repeat_count),
