@@ -9,6 +9,7 @@
     reason = "a command line program for developers"
 )]
 
+mod bench;
 mod cargo;
 #[path = "../../crates/vm-bytecode/tests/run/cases.rs"]
 mod cases;
@@ -83,6 +84,11 @@ const TASKS: &[Task] = &[
         name: "fixtures",
         run: fixtures::fixtures,
         help: "renew the fixtures of the installed IREE release",
+    },
+    Task {
+        name: "bench",
+        run: bench::bench,
+        help: "measure single operations, or with --vs-iree whole programs: [--rounds=N] [--seconds=S] [--filter=TEXT] [--models=FOLDER] [--json=FILE] [--write]",
     },
     Task {
         name: "conformance",

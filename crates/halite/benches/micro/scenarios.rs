@@ -1,0 +1,199 @@
+//! The scenarios: a name, and how to make something that can be called any number of times.
+//!
+//! Those that run in the VM are loops of the program `micro` (`tests/bench/micro.mlir`): one call runs one loop, and
+//! what it costs includes the loop itself, which the scenario `loop` measures alone.
+
+use std::error::Error;
+use std::hint::black_box;
+
+use hal_local::{
+    Binding, Dispatch, Dispatcher, ExecutableData, ExecutableParams, InlineDispatcher,
+};
+use halite::{Program, Session, Tensor, Trust, Value};
+use vm::Buffer;
+
+use crate::kernels;
+use crate::workbench::{self, Workbench};
+
+/// Runs what was prepared this many times.
+pub(crate) type Run = Box<dyn FnMut(u64) -> Result<(), Box<dyn Error>>>;
+
+/// Something to measure.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// Makes what the scenario needs, and runs it once.
+    pub(crate) prepare: fn() -> Result<Run, Box<dyn Error>>,
+}
+
+/// Writes a row of the table: a name and an expression of type `Result<Run, _>`.
+macro_rules! scenarios {
+    ($($name:literal => $prepare:expr,)*) => {
+        &[$(Scenario { name: $name, prepare: || checked($prepare) },)*]
+    };
+}
+
+/// All scenarios.
+pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
+    "load" => load(),
+    "inline_c0_b0" => inline("c0_b0", 0, 0, 1),
+    "inline_c0_b3" => inline("c0_b3", 0, 3, 1),
+    "inline_c0_b16" => inline("c0_b16", 0, 16, 1),
+    "inline_c16_b3" => inline("c16_b3", 16, 3, 1),
+    "inline_c0_b3_w1000" => inline("c0_b3", 0, 3, 1000),
+    "loop" => vm_loop(Workbench::new()?, "count"),
+    "call_internal" => vm_loop(Workbench::new()?, "call_internal"),
+    "call_import" => vm_loop(Workbench::new()?, "call_import"),
+    "allocate" => vm_loop(Workbench::new()?, "allocate"),
+    "lookup" => lookup(Workbench::new()?, "kernels", "c0_b3"),
+    "lookup_of_1024" => lookup(Workbench::new()?, "many", &kernels::name_of_many(kernels::MANY - 1)),
+    "dispatch_c0_b0" => dispatch(Workbench::new()?, "dispatch_c0_b0", "c0_b0", 1),
+    "dispatch_c0_b3" => dispatch(Workbench::new()?, "dispatch_c0_b3", "c0_b3", 1),
+    "dispatch_c0_b16" => dispatch(Workbench::new()?, "dispatch_c0_b16", "c0_b16", 1),
+    "dispatch_c16_b3" => dispatch(Workbench::new()?, "dispatch_c16_b3", "c16_b3", 1),
+    "dispatch_c0_b3_w1000" => dispatch(Workbench::new()?, "dispatch_c0_b3", "c0_b3", 1000),
+    "dispatch_import" => dispatch(Workbench::new()?, "dispatch_c0_b3", "import", 1),
+    "invoke_empty" => invoke_empty(Workbench::new()?),
+    "invoke_mul4" => invoke_mul4(),
+    "crowded_call_import" => vm_loop(Workbench::crowded()?, "call_import"),
+    "crowded_lookup" => lookup(Workbench::crowded()?, "kernels", "c0_b3"),
+    "crowded_dispatch" => dispatch(Workbench::crowded()?, "dispatch_c0_b3", "c0_b3", 1),
+    "crowded_dispatch_import" => dispatch(Workbench::crowded()?, "dispatch_c0_b3", "import", 1),
+    "crowded_invoke_empty" => invoke_empty(Workbench::crowded()?),
+};
+
+/// Runs once what was prepared, so that it fails here if it fails.
+fn checked(run: Result<Run, Box<dyn Error>>) -> Result<Run, Box<dyn Error>> {
+    let mut run = run?;
+    run(1)?;
+    Ok(run)
+}
+
+/// Loads and releases an embedded executable.
+fn load() -> Result<Run, Box<dyn Error>> {
+    let file = workbench::data("../../crates/hal-local/tests/fixtures/mul_3_13_0.embedded.so");
+    let data = ExecutableData::from(std::fs::read(file)?);
+    let loaders = workbench::embedded_loader();
+    let format = "embedded-elf-x86_64";
+    Ok(Box::new(move |calls| {
+        for _ in 0..calls {
+            let data = data.clone();
+            black_box(loaders.load(&ExecutableParams {
+                format,
+                data,
+                constants: &[],
+            })?);
+        }
+        Ok(())
+    }))
+}
+
+/// Dispatches a kernel that does nothing, without the VM.
+fn inline(
+    kernel: &'static str,
+    constants: usize,
+    bindings: usize,
+    workgroups: u32,
+) -> Result<Run, Box<dyn Error>> {
+    let memory = Buffer::allocate(64, 64)?;
+    let executable = workbench::executable("kernels")?;
+    let dispatcher = InlineDispatcher::new();
+    let constants = vec![1; constants];
+    Ok(Box::new(move |calls| {
+        let bytes = memory.as_shared().ok_or("the memory is constant")?;
+        let binding = Binding::shared(bytes, None);
+        let bindings = vec![binding; bindings];
+        let function = executable.lookup(kernel.as_bytes())?.into();
+        let count = [workgroups, 1, 1];
+        for _ in 0..calls {
+            let dispatch = Dispatch::new(
+                &*executable,
+                black_box(function),
+                count,
+                &constants,
+                &bindings,
+            )?;
+            dispatcher.dispatch(&*executable, &dispatch)?;
+        }
+        Ok(())
+    }))
+}
+
+/// Runs a loop of the program that takes nothing but its length.
+fn vm_loop(workbench: Workbench, function: &'static str) -> Result<Run, Box<dyn Error>> {
+    loop_with(workbench, function, Vec::new())
+}
+
+/// Looks a function up by its name, in the VM.
+fn lookup(workbench: Workbench, library: &str, name: &str) -> Result<Run, Box<dyn Error>> {
+    let arguments = vec![workbench.load(library)?, workbench::bytes(name)?];
+    loop_with(workbench, "lookup", arguments)
+}
+
+/// Dispatches a kernel that does nothing, in the VM.
+fn dispatch(
+    workbench: Workbench,
+    function: &'static str,
+    kernel: &str,
+    workgroups: i32,
+) -> Result<Run, Box<dyn Error>> {
+    let ordinal = workbench::executable("kernels")?.lookup(kernel.as_bytes())?;
+    let arguments = vec![
+        workbench.load("kernels")?,
+        Value::I64(ordinal.into()),
+        Value::I32(workgroups),
+        Value::Buffer(Buffer::allocate(64, 64)?),
+    ];
+    loop_with(workbench, function, arguments)
+}
+
+/// Runs a loop of the program with arguments after its length.
+fn loop_with(
+    workbench: Workbench,
+    function: &'static str,
+    arguments: Vec<Value>,
+) -> Result<Run, Box<dyn Error>> {
+    let mut arguments = arguments;
+    arguments.insert(0, Value::I32(0));
+    Ok(Box::new(move |calls| {
+        let function = workbench.session().function(function)?;
+        let mut left = calls;
+        while left > 0 {
+            let length = i32::try_from(left).unwrap_or(i32::MAX);
+            arguments[0] = Value::I32(length);
+            function.invoke(&arguments)?;
+            left -= u64::from(length.unsigned_abs());
+        }
+        Ok(())
+    }))
+}
+
+/// Calls a function that does nothing, from the application.
+fn invoke_empty(workbench: Workbench) -> Result<Run, Box<dyn Error>> {
+    Ok(Box::new(move |calls| {
+        let function = workbench.session().function("empty")?;
+        for _ in 0..calls {
+            black_box(function.invoke(&[])?);
+        }
+        Ok(())
+    }))
+}
+
+/// Multiplies two small tensors with a compiled program, from the application.
+fn invoke_mul4() -> Result<Run, Box<dyn Error>> {
+    // SAFETY: the program is a file of this repository that the compiler made.
+    let trust = unsafe { Trust::native_code() };
+    let program = Program::open(workbench::data("mul4.inline.vmfb"))?;
+    let session = Session::builder()
+        .program(program)
+        .native_code(trust)
+        .build()?;
+    let tensor = Tensor::from_slice(&[4], &[0.01_f32; 4])?;
+    let arguments = [tensor.clone().into(), tensor.into()];
+    Ok(Box::new(move |calls| {
+        let function = session.function("main")?;
+        for _ in 0..calls {
+            black_box(function.invoke(&arguments)?);
+        }
+        Ok(())
+    }))
+}
