@@ -31,6 +31,10 @@ pub(crate) struct SessionArgs {
     #[arg(long = "executable_plugin", value_name = "SPEC")]
     pub(crate) executable_plugin: Vec<String>,
 
+    /// Run no native code: only portable kernels (`vmvx`), no plugins. For programs that you do not trust
+    #[arg(long = "no_native", conflicts_with = "executable_plugin")]
+    pub(crate) no_native: bool,
+
     /// Threads that run kernels; 1 is the calling thread alone, 0 is one for each core
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) threads: usize,

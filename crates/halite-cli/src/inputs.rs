@@ -19,9 +19,11 @@ pub(crate) fn session(
     streams: &mut Streams<'_>,
 ) -> Result<Session, Failure> {
     let mut builder = Session::builder()
-        .native_code(trust::of_the_user())
         .threads(arguments.threads)
         .trace_sink(Arc::new(traces.clone()));
+    if !arguments.no_native {
+        builder = builder.native_code(trust::of_the_user());
+    }
     for path in &arguments.module {
         builder = builder.program(program(path, streams.stdin)?);
     }

@@ -437,6 +437,31 @@ fn kernels_for_another_machine_are_named() {
 }
 
 #[test]
+fn without_native_code_portable_kernels_run_and_others_are_refused() {
+    let expected = "EXEC @mul\nresult[0]: hal.buffer_view\n4xf32=10 20 30 40\n";
+    check(&mul(&["--no-native"]), expected);
+    check(&mul(&["--no_native", "--threads=2"]), expected);
+    for native in [
+        "3.13.0/llvm-cpu/mul.vmfb",
+        "3.13.0/llvm-cpu-system/mul.vmfb",
+    ] {
+        let flags = [
+            module(native),
+            "--function=mul".to_owned(),
+            "--no-native".to_owned(),
+        ];
+        let inputs = ["--input=4xf32=1", "--input=4xf32=1"].map(str::to_owned);
+        let flags: Vec<String> = flags.into_iter().chain(inputs).collect();
+        check_failure(&flags, 1, &["error: ", "native code"]);
+    }
+    check_failure(
+        &mul(&["--no-native", "--executable_plugin=p.so"]),
+        2,
+        &["executable_plugin"],
+    );
+}
+
+#[test]
 fn wrong_usage_has_status_2() {
     check_failure(&[], 2, &["--module"]);
     check_failure(&mul(&["--bogus=1"]), 2, &["--bogus"]);
