@@ -16,8 +16,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`BytecodeModule`] makes a verified module ready to join a `vm::Context`: each function is compiled once to steps with
+//! resolved branches and prepared calls, which the interpreter runs.
+//!
 //! The instruction set is one table; [`Opcode`] and all that knows opcodes is derived from it.
 #![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod archive;
 mod code;
