@@ -16,6 +16,12 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(commands::run::RunArgs),
+    Bench(commands::bench::BenchArgs),
+    Inspect(commands::inspect::InspectArgs),
+    Check(commands::check::CheckArgs),
+    Plugin(commands::plugin::PluginArgs),
+    Exec(commands::exec::ExecArgs),
+    Completions(commands::completions::CompletionsArgs),
 }
 
 /// Flags of all commands that load a program to run it.

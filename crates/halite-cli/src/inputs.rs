@@ -5,22 +5,26 @@ use std::io::Read;
 use std::sync::Arc;
 
 use halite::text::{InputError, Inputs};
-use halite::{Function, PluginSpec, Program, Session, StatusCode, Value};
+use halite::{Function, PluginSpec, Profiler, Program, Session, StatusCode, TraceSink, Value};
 
 use crate::args::SessionArgs;
 use crate::failure::Failure;
-use crate::traces::Traces;
-use crate::{Streams, trust};
+use crate::{Streams, files, trust};
 
 /// Loads the programs and plugins that the flags name.
 pub(crate) fn session(
     arguments: &SessionArgs,
-    traces: &Traces,
+    trace_sink: Option<Arc<dyn TraceSink>>,
+    profiler: Option<&Profiler>,
     streams: &mut Streams<'_>,
 ) -> Result<Session, Failure> {
-    let mut builder = Session::builder()
-        .threads(arguments.threads)
-        .trace_sink(Arc::new(traces.clone()));
+    let mut builder = Session::builder().threads(arguments.threads);
+    if let Some(sink) = trace_sink {
+        builder = builder.trace_sink(sink);
+    }
+    if let Some(profiler) = profiler {
+        builder = builder.profiler(profiler.clone());
+    }
     if !arguments.no_native {
         builder = builder.native_code(trust::of_the_user());
     }
@@ -40,11 +44,8 @@ fn program(path: &str, stdin: &mut dyn Read) -> Result<Program, Failure> {
     if path != "-" {
         return Ok(Program::open(path)?);
     }
-    let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes).map_err(|source| {
-        Failure::work(StatusCode::UNKNOWN, "cannot read standard input").caused_by(source)
-    })?;
-    Ok(Program::from_named_bytes("<standard input>", bytes)?)
+    let bytes = files::read(path, stdin)?;
+    Ok(Program::from_named_bytes(files::name(path), bytes)?)
 }
 
 /// Returns the function of this name, or the only one when the name is empty.

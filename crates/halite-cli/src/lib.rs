@@ -6,10 +6,15 @@
 
 mod args;
 mod commands;
+mod diagnostics;
 mod failure;
+mod files;
 mod flags;
 mod inputs;
+mod json;
 mod output;
+mod page;
+mod plugins;
 mod traces;
 mod trust;
 
@@ -76,6 +81,12 @@ fn run(
     };
     let result = match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments, &mut buffered),
+        Command::Bench(arguments) => commands::bench::run(&arguments, &mut buffered),
+        Command::Inspect(arguments) => commands::inspect::run(&arguments, &mut buffered),
+        Command::Check(arguments) => commands::check::run(&arguments, &mut buffered),
+        Command::Plugin(arguments) => commands::plugin::run(&arguments, &mut buffered),
+        Command::Exec(arguments) => commands::exec::run(&arguments, &mut buffered),
+        Command::Completions(arguments) => commands::completions::run(&arguments, &mut buffered),
     };
     // What was written before a failure is data too.
     let flushed = stdout.flush().map_err(Failure::Stdout);

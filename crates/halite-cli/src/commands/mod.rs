@@ -1,3 +1,9 @@
 //! The subcommands, one file each.
 
+pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod exec;
+pub(crate) mod inspect;
+pub(crate) mod plugin;
 pub(crate) mod run;

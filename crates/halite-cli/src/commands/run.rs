@@ -1,13 +1,18 @@
 //! `halite run`: calls a function of a program and prints, stores or checks its results.
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use clap::{Args, ValueEnum};
 use halite::compare::{Tolerance, compare};
 use halite::text::{Inputs, Parameter};
 use halite::{Function, Value};
 
 use crate::args::{CallArgs, SessionArgs};
+use crate::diagnostics::DiagnosticArgs;
 use crate::failure::Failure;
+use crate::page::Human;
 use crate::traces::Traces;
 use crate::{Streams, inputs, output};
 
@@ -49,6 +54,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     tolerance: ToleranceArgs,
+
+    #[command(flatten)]
+    diagnostics: DiagnosticArgs,
 }
 
 /// How far results may be from what is expected.
@@ -104,15 +112,31 @@ enum EqualityMode {
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArgs, streams: &mut Streams<'_>) -> Result<(), Failure> {
     let traces = Traces::default();
-    let session = inputs::session(&arguments.session, &traces, streams)?;
+    let diagnostics = arguments.diagnostics.start();
+    let begin = Instant::now();
+    let sink = Arc::new(traces.clone());
+    let session = inputs::session(
+        &arguments.session,
+        Some(sink),
+        diagnostics.profiler(),
+        streams,
+    )?;
+    diagnostics.say_loaded(&session, begin.elapsed(), streams);
     let function = inputs::function(&session, &arguments.call.function)?;
     let values = inputs::arguments(&function, &arguments.call.input)?;
 
     writeln!(streams.stdout, "EXEC @{}", function.name()).map_err(Failure::Stdout)?;
     streams.stdout.flush().map_err(Failure::Stdout)?;
-    let results = function.invoke(&values);
+    let begin = Instant::now();
+    let results = diagnostics.watch(function.name(), || function.invoke(&values));
+    let elapsed = begin.elapsed();
     // Traces and notes that cannot be written are no reason to fail.
     let _ = traces.write(streams);
+    diagnostics.say(
+        streams,
+        format_args!("called `{}` for {}", function.name(), Human(elapsed)),
+    );
+    diagnostics.finish(streams)?;
     let results = results?;
 
     if !arguments.expected_output.is_empty() {

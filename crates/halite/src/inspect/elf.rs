@@ -66,10 +66,24 @@ pub(super) fn describe(bytes: &[u8]) -> Result<Elf, ElfError> {
     let mut problems = Vec::new();
     let library = has_library
         .then(|| library::find(&ElfView::new(&file)))
-        .and_then(|found| keep(found, "library tables", LIBRARY_QUERY_SYMBOL, &mut problems));
+        .and_then(|found| {
+            keep(
+                found,
+                "its library tables",
+                LIBRARY_QUERY_SYMBOL,
+                &mut problems,
+            )
+        });
     let plugin = has_plugin
         .then(|| plugin::find(&ElfView::new(&file)))
-        .and_then(|found| keep(found, "plugin header", PLUGIN_QUERY_SYMBOL, &mut problems));
+        .and_then(|found| {
+            keep(
+                found,
+                "its plugin header",
+                PLUGIN_QUERY_SYMBOL,
+                &mut problems,
+            )
+        });
 
     let target = file.target();
     let loaded = || {
@@ -115,14 +129,14 @@ fn keep<T>(
 ) -> Option<T> {
     let reason = match found {
         Ok(found) => return Some(found),
-        Err(Search::NotFound) => "were not found in its data",
+        Err(Search::NotFound) => "could not be found in its data",
         Err(Search::Ambiguous) => "could be at more than one place of its data",
         Err(Search::GivenUp) => {
-            "were not looked for to the end, as its tables share too many bytes"
+            "could not be looked for to the end, as its tables share too many bytes"
         }
     };
     problems.push(format!(
-        "it exports `{}`, but the {what} {reason}",
+        "it exports `{}`, but {what} {reason}",
         symbol.to_string_lossy()
     ));
     None

@@ -25,7 +25,7 @@ pub struct Library {
     pub abi_version: String,
     /// The name; empty if it has none.
     pub name: String,
-    /// The sanitizer it was built with: `none`, `address`, `memory`, `thread`, `undefined`.
+    /// The sanitizer it was built with: `none`, `address`, `memory`, `thread`, `undefined`, or a number.
     pub sanitizer: String,
     /// How many 32-bit executable-level constants it must be given.
     pub constant_count: u32,
@@ -94,11 +94,18 @@ fn read(view: &ElfView<'_>, address: u64) -> Option<Library> {
     Some(Library {
         abi_version: layout.abi_version.to_owned(),
         name: name.unwrap_or_default(),
-        sanitizer: sanitizer.name()?.to_owned(),
+        sanitizer: sanitizer_name(sanitizer),
         imports: read_imports(view, at(1)?)?,
         exports: read_exports(view, &layout, at(3)?)?,
         constant_count: view.u32(at(3 + layout.export_table_words)?)?,
     })
+}
+
+/// Returns the name of a sanitizer, or its number if it has none.
+pub(super) fn sanitizer_name(sanitizer: SanitizerKind) -> String {
+    sanitizer
+        .name()
+        .map_or_else(|| sanitizer.0.to_string(), str::to_owned)
 }
 
 /// What differs between the versions. Places are counted in words from the start of the export table.
@@ -358,7 +365,7 @@ mod tests {
             assert_eq!(
                 elf.problems,
                 [format!(
-                    "it exports `{QUERY}`, but the library tables were not found in its data"
+                    "it exports `{QUERY}`, but its library tables could not be found in its data"
                 )]
             );
         }

@@ -8,6 +8,7 @@
 use hal_abi::{PLUGIN_VERSION_0_1, PluginFeatures, SanitizerKind};
 use serde::Serialize;
 
+use super::library::sanitizer_name;
 use super::view::{ElfView, Pointer, Search};
 
 /// The known features and their names.
@@ -28,7 +29,7 @@ pub struct PluginHeader {
     pub description: String,
     /// The names of its features: `STANDALONE`, `FULL_STATUS`; unknown bits as one number.
     pub features: Vec<String>,
-    /// The sanitizer it was built with: `none`, `address`, `memory`, `thread`, `undefined`.
+    /// The sanitizer it was built with: `none`, `address`, `memory`, `thread`, `undefined`, or a number.
     pub sanitizer: String,
 }
 
@@ -72,7 +73,7 @@ fn read(view: &ElfView<'_>, address: u64) -> Option<PluginHeader> {
             .optional_string(header.checked_add(2 * w)?)?
             .unwrap_or_default(),
         features: plugin_feature_names(PluginFeatures(features)),
-        sanitizer: sanitizer.name()?.to_owned(),
+        sanitizer: sanitizer_name(sanitizer),
     })
 }
 

@@ -38,6 +38,7 @@ fn patched(mut file: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
 #[test]
 fn modules_of_all_releases_and_models_pass() {
     for path in [
+        "2.9.0/vmvx/mul.vmfb",
         "3.10.0/vmvx-inline/mul.vmfb",
         "3.13.0/vmvx/dynsum.vmfb",
         "3.13.0/llvm-cpu/loop.vmfb",

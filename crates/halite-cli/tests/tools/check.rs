@@ -1,0 +1,134 @@
+//! `halite check`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{
+    SamplePlugin, fails, halite, halite_with_stdin, prints, prints_and_fails, root,
+};
+
+#[test]
+fn a_program_with_portable_kernels_will_run_anywhere() {
+    prints(
+        "check_vmvx.txt",
+        &["check", "{fixtures}/3.13.0/vmvx/mul.vmfb"],
+    );
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_reason_is_told_and_every_file_checked() {
+    prints_and_fails(
+        "check_reasons.txt",
+        &[
+            "check",
+            "{fixtures}/3.13.0/llvm-cpu/mul.vmfb",
+            "{fixtures}/3.13.0/llvm-cpu-aarch64/mul.vmfb",
+            "{fixtures}/3.13.0/llvm-cpu/plugin.vmfb",
+        ],
+        &[],
+    );
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn plugins_are_asked_for_the_imports_of_kernels() {
+    let Some(plugin) = SamplePlugin::build() else {
+        return;
+    };
+    let flag = format!("--executable_plugin={}", plugin.path());
+    let outcome = halite(&["check", &flag, "{fixtures}/3.13.0/llvm-cpu/plugin.vmfb"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.stdout);
+}
+
+#[test]
+fn c13_a_module_with_other_bytecode_is_told_which_releases_are_known() {
+    let file = fs::read(root().join("tests/fixtures/3.13.0/vmvx/mul.vmfb")).unwrap();
+    // The version stands in the module and in the one inside it; one place at a time is enough.
+    let version = [0, 0, 0x11, 0];
+    let places = (0..file.len() - 4).filter(|at| file[*at..].starts_with(&version));
+    let mut told = 0;
+    for place in places {
+        let mut patched = file.clone();
+        patched[place + 2] = 0x12;
+        let outcome = halite_with_stdin(&["check", "-"], &patched);
+        if outcome
+            .stdout
+            .contains("bytecode version 18.0, known are 15.0 (IREE 2.9 to 3.9)")
+        {
+            assert_eq!(outcome.status, 1);
+            assert!(
+                outcome.stdout.contains("made by a newer compiler"),
+                "{}",
+                outcome.stdout
+            );
+            told += 1;
+        }
+    }
+    assert!(told >= 2, "{told}");
+}
+
+#[test]
+fn c11_an_import_of_another_convention_is_named_with_both() {
+    let mut file = fs::read(root().join("tests/fixtures/3.13.0/vmvx/mul.vmfb")).unwrap();
+    let convention = b"0rIiiiCiDCrIID_v";
+    let place = (0..file.len())
+        .find(|at| file[*at..].starts_with(convention))
+        .unwrap();
+    file[place + 15] = b'i';
+    let outcome = halite_with_stdin(&["check", "-"], &file);
+    assert_eq!(outcome.status, 1);
+    assert!(
+        outcome.stdout.contains(
+            "`hal_loader.executable.dispatch` with the calling convention `0rIiiiCiDCrIID_i`"
+        ),
+        "{}",
+        outcome.stdout
+    );
+    assert!(
+        outcome
+            .stdout
+            .contains("hint: the module was made for another release"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn json_has_problems_and_notes() {
+    let outcome = halite_with_stdin(&["check", "--json", "-"], b"func.func @f() { return }");
+    assert_eq!(outcome.status, 1);
+    let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(answer["runs"], false);
+    assert_eq!(answer["problems"][0]["area"], "file");
+    assert!(answer["notes"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn c15_files_of_other_kinds_are_named() {
+    let zip = [&b"PK\x03\x04"[..], &[0; 80]].concat();
+    for (file, kind) in [
+        (&b"module @m {"[..], "MLIR text"),
+        (b"", "an empty file"),
+        (&zip, "a ZIP archive of something else"),
+    ] {
+        let outcome = halite_with_stdin(&["check", "-"], file);
+        assert_eq!(outcome.status, 1);
+        let expected = format!("file: the file is not a module but {kind}");
+        assert!(outcome.stdout.contains(&expected), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_plugin_that_cannot_be_loaded_is_an_error() {
+    fails(
+        1,
+        &[
+            "check",
+            "--executable_plugin=/nonexistent/p.so",
+            "{fixtures}/3.13.0/vmvx/mul.vmfb",
+        ],
+        &["error: NOT_FOUND: cannot load the plugin `/nonexistent/p.so`"],
+    );
+}
