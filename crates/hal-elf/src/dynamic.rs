@@ -2,7 +2,7 @@
 //!
 //! All of it is read from the file's own bytes, through the loadable segments, so relocating an
 //! image later cannot change what was checked here. Facts: the ELF specification, "Dynamic
-//! Section"; `docs/abi.md`, section 5.3.
+//! Section"; `docs/abi.md`, section 10.3.
 
 use core::mem::size_of;
 

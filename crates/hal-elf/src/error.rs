@@ -380,7 +380,7 @@ pub enum ElfError {
 impl ElfError {
     /// Returns the status code that stands for this error across the runtime's boundaries.
     ///
-    /// Codes: `docs/abi.md`, sections 5.1 to 5.8.
+    /// Codes: `docs/abi.md`, sections 10.1 to 10.8.
     #[must_use]
     pub fn status_code(&self) -> StatusCode {
         match self {

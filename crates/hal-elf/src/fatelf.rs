@@ -1,7 +1,7 @@
 //! FatELF: several ELF files for different computers in one.
 //!
 //! A FatELF file is a small table of records in front of whole ELF files, its members. The table is
-//! always little-endian. Facts: `docs/abi.md`, section 5.8.
+//! always little-endian. Facts: `docs/abi.md`, section 10.8.
 
 use core::fmt;
 

@@ -1,7 +1,7 @@
 //! The file header and the whereabouts of the two header tables.
 //!
 //! The identification bytes choose class and byte order first; everything after is read through
-//! the structures of that class. Facts: the ELF specification; acceptance: `docs/abi.md`, section 5.1.
+//! the structures of that class. Facts: the ELF specification; acceptance: `docs/abi.md`, section 10.1.
 
 use core::fmt;
 use core::mem::size_of;

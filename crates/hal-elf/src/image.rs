@@ -2,7 +2,7 @@
 //!
 //! Loading has one order: check everything, map, copy, relocate, protect, run the initializers. No
 //! foreign instruction runs before the last step, and no page is writable and executable at any
-//! time. Facts: `docs/abi.md`, sections 5.2 and 5.6.
+//! time. Facts: `docs/abi.md`, sections 10.2 and 10.6.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;

@@ -2,7 +2,7 @@
 //!
 //! A layout is plain numbers for one page size; it maps nothing. The rule to know: a page is never
 //! both writable and executable, and a file that needs such a page has no layout.
-//! Facts: `docs/abi.md`, section 5.2.
+//! Facts: `docs/abi.md`, section 10.2.
 
 use core::fmt;
 use core::ops::Range;

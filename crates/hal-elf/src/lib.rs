@@ -4,7 +4,7 @@
 //! surroundings: no libraries, no symbols, no C runtime. This crate describes such files
 //! ([`ElfFile`]), plans how to lay them out in memory ([`LoadPlan`]) and loads them ([`Image`]),
 //! without a system linker and on any file the linkers in use can make. Facts about the format
-//! beyond the ELF specification are in `docs/abi.md`, section 5.
+//! beyond the ELF specification are in `docs/abi.md`, section 10.
 //!
 //! **Structure is checked, code is trusted.** Any bytes may be described and planned: the result is
 //! a value or an [`ElfError`] that names what is wrong, in memory bounded by a constant times the

@@ -196,7 +196,7 @@ impl Target {
     /// Returns the architecture name that executable formats use, such as the `x86_64` in
     /// `embedded-elf-x86_64`, or `None` for a machine that has none.
     ///
-    /// Names: `docs/abi.md`, section 4.2. The byte order is not part of the name.
+    /// Names: `docs/abi.md`, section 10.9. The byte order is not part of the name.
     #[must_use]
     pub const fn arch_name(self) -> Option<&'static str> {
         Some(match (self.machine, self.class) {

@@ -2,7 +2,7 @@
 //!
 //! The engine is pure: it works on a byte slice and a number, for every supported machine on any
 //! host, so a heap buffer serves as well as mapped memory. It holds no pointer and runs no code.
-//! Semantics: each machine's ABI document; the set of types: `docs/abi.md`, section 5.4.
+//! Semantics: each machine's ABI document; the set of types: `docs/abi.md`, section 10.4.
 
 use core::ops::Range;
 

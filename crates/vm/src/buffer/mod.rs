@@ -23,7 +23,7 @@ pub use pool::BufferPool;
 pub use word::Word;
 
 /// Alignment of every allocation, in bytes: what compiled kernels assume of a binding
-/// (`docs/abi.md`, section "Dispatch").
+/// (`docs/abi.md`, section 7).
 pub const BUFFER_ALIGNMENT: usize = 64;
 
 /// What a program may do with a buffer and where it came from.
