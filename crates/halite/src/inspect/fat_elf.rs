@@ -66,3 +66,42 @@ fn describe_member(fat: &hal_elf::FatElf<'_>, target: Target) -> Result<Elf, Str
     let bytes = fat.select(target).map_err(|error| error_line(&error))?;
     elf::describe(bytes).map_err(|error| error_line(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::inspect::testing::Image;
+    use crate::inspect::{Content, describe};
+
+    #[test]
+    fn each_image_is_described_and_only_the_first_of_a_target_is_used() {
+        let image = Image::exporting("f").build();
+        // Machine x86-64 or one that no class is given for; 64 bits, little-endian.
+        let record = |class: u8| {
+            let mut record = vec![62, 0, 0, 0, class, 1, 0, 0];
+            record.extend(80u64.to_le_bytes());
+            record.extend((image.len() as u64).to_le_bytes());
+            record
+        };
+        let mut file = b"\xFA\x70\x0E\x1F\x01\x00\x03\x00".to_vec();
+        file.extend([record(2), record(2), record(7)].concat());
+        file.extend(&image);
+        let Content::FatElf(fat) = describe(&file).unwrap().content else {
+            panic!("not a FatELF file")
+        };
+        let problems: Vec<_> = fat
+            .members
+            .iter()
+            .map(|member| member.problem.as_deref())
+            .collect();
+        assert_eq!(
+            problems,
+            [
+                None,
+                Some("another image for the same target comes before it"),
+                Some("its target is not known"),
+            ]
+        );
+        let elf = fat.members[0].elf.as_ref().unwrap();
+        assert_eq!(elf.exported_symbols.names, ["f"]);
+    }
+}

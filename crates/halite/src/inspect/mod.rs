@@ -263,6 +263,27 @@ mod tests {
 
     proptest! {
         #[test]
+        fn spoiled_files_are_described_or_refused(
+            path in prop::sample::select(vec![
+                "tests/fixtures/3.13.0/llvm-cpu/plugin.vmfb",
+                "tests/fixtures/2.9.0/llvm-cpu/mul.vmfb",
+                "tests/fixtures/3.13.0/vmvx/mul.vmfb",
+                "crates/hal-local/tests/fixtures/scale_add_3_13_0.embedded.so",
+                "crates/hal-local/tests/fixtures/mul_3_7_0.embedded.so",
+            ]),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        ) {
+            let mut file = testing::repository_file(path);
+            for (place, byte) in changes {
+                let place = place.index(file.len());
+                file[place] = byte;
+            }
+            let _ = describe(&file);
+            let _ = check(&file, None);
+            let _ = disassemble(&file, None);
+        }
+
+        #[test]
         fn any_bytes_are_described_or_refused(
             magic in prop::sample::select(vec![&b""[..], b"\x7FELF\x02\x01\x01", b"\xFA\x70\x0E\x1F\x01\x00", b"\x93NUMPY\x01\x00"]),
             rest in prop::collection::vec(any::<u8>(), 0..400),

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use vm_bytecode::{Archive, BytecodeVersion, Features, ModuleDef};
+
 use super::{Content, Elf, Module, describe};
 
 /// Returns the bytes of a file, by its path from the root of the repository.
@@ -27,22 +29,34 @@ pub(super) fn module(bytes: &[u8]) -> Module {
 
 /// Returns a fixture whose bytecode says to be of another version, as the file packs it.
 pub(super) fn with_bytecode_version(path: &str, packed: u32) -> Vec<u8> {
+    let wanted = BytecodeVersion::from_packed(packed);
+    patched(path, 0x0011_0000, packed, |def| {
+        def.bytecode_version == wanted
+    })
+}
+
+/// Returns a fixture of features `UNWIND` that needs other features.
+pub(super) fn with_features(path: &str, bits: u32) -> Vec<u8> {
+    let wanted = Features::from_bits(bits);
+    patched(path, Features::UNWIND.bits(), bits, |def| {
+        def.features == wanted
+    })
+}
+
+/// Replaces the one number `old` of a fixture that makes its description fit.
+fn patched(path: &str, old: u32, new: u32, fits: impl Fn(&ModuleDef) -> bool) -> Vec<u8> {
     let file = repository_file(&format!("tests/fixtures/{path}"));
-    let def = |file: &[u8]| {
-        let archive = vm_bytecode::Archive::parse(file).unwrap();
-        vm_bytecode::ModuleDef::parse(file, archive)
-    };
-    let version = def(&file).unwrap().bytecode_version;
-    let old = (u32::from(version.major) << 16 | u32::from(version.minor)).to_le_bytes();
-    let wanted = vm_bytecode::BytecodeVersion::from_packed(packed);
-    for place in (0..file.len() - 4).filter(|place| file[*place..*place + 4] == old) {
+    let old = old.to_le_bytes();
+    for place in (0..file.len() - 4).filter(|place| file[*place..].starts_with(&old)) {
         let mut patched = file.clone();
-        patched[place..place + 4].copy_from_slice(&packed.to_le_bytes());
-        if def(&patched).is_ok_and(|def| def.bytecode_version == wanted) {
+        patched[place..place + 4].copy_from_slice(&new.to_le_bytes());
+        let archive = Archive::parse(&patched);
+        let def = archive.map(|archive| ModuleDef::parse(&patched, archive));
+        if matches!(def, Ok(Ok(def)) if fits(&def)) {
             return patched;
         }
     }
-    panic!("the version was not found")
+    panic!("the number was not found")
 }
 
 #[track_caller]

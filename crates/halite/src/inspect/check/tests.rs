@@ -3,7 +3,7 @@
 use hal_plugin::PluginManager;
 
 use super::*;
-use crate::inspect::testing::{repository_file, with_bytecode_version};
+use crate::inspect::testing::{repository_file, with_bytecode_version, with_features};
 
 fn fixture(path: &str) -> Vec<u8> {
     repository_file(&format!("tests/fixtures/{path}"))
@@ -104,6 +104,43 @@ fn an_unknown_version_does_not_hide_the_machine() {
     if cfg!(target_arch = "x86_64") {
         assert!(areas.contains(&Area::Machine), "{areas:?}");
     }
+}
+
+#[test]
+fn features_that_are_missing_are_named() {
+    let found = problems(&with_features("3.13.0/vmvx/mul.vmfb", 0x118));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, Area::Features);
+    assert!(found[0].1.contains("the features 0x110,"), "{}", found[0].1);
+}
+
+#[test]
+fn a_program_of_the_asynchronous_model_is_told_how_to_compile_it() {
+    // The name of the module that it needs is all that makes it one.
+    let file = fixture("3.13.0/vmvx-inline/mul.vmfb");
+    let mut patched = file.clone();
+    for place in 0..file.len() - 10 {
+        if file[place..].starts_with(b"hal_inline") && file[place - 4] == 10 {
+            patched[place - 4] = 3;
+            patched[place..place + 10].copy_from_slice(b"hal\0\0\0\0\0\0\0");
+        }
+    }
+    let check = check(&patched, None).unwrap();
+    let problem = check
+        .problems
+        .iter()
+        .find(|problem| problem.area == Area::Model)
+        .unwrap();
+    assert!(
+        problem.what.contains("asynchronous execution model"),
+        "{}",
+        problem.what
+    );
+    let hint = problem.hint.as_deref().unwrap();
+    assert!(
+        hint.contains("--iree-execution-model=inline-dynamic"),
+        "{hint}"
+    );
 }
 
 #[test]
