@@ -420,3 +420,6 @@ impl Drop for Registrations {
         while self.list.pop().is_some() {}
     }
 }
+
+#[cfg(test)]
+mod model;

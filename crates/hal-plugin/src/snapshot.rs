@@ -4,10 +4,13 @@
 //! hand a reader a value that was stored in another cell.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use arc_swap::{ArcSwap, Cache, Guard};
 use crossbeam_utils::CachePadded;
+
+mod primitives;
+
+use self::primitives::{ArcSwap, Cache, Guard, Mutex};
 
 /// A cell that publishes immutable snapshots of a `T`.
 pub(crate) struct SnapshotCell<T> {
