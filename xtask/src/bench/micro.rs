@@ -92,6 +92,7 @@ const OPERATIONS: &[Operation] = &[
     operation("dispatch_import", "dispatch: a kernel that calls an import", true, Bar::None, ""),
     operation("invoke_empty", "call an empty function from the application", false, Bar::None, "133 ns"),
     operation("invoke_mul4", "call `mul4` from the application", false, Bar::None, "1.1 us"),
+    operation("invoke_chain32", "call `chain32` from the application", false, Bar::None, "5.3 us"),
     operation("crowded_call_import", "call a native function, crowded", true, Bar::AsMuchAs("call_import"), ""),
     operation("crowded_lookup", "`lookup.function`, crowded", true, Bar::AsMuchAs("lookup"), ""),
     operation("crowded_dispatch", "dispatch: 3 bindings, crowded", true, Bar::AsMuchAs("dispatch_c0_b3"), ""),

@@ -43,9 +43,8 @@ pub(super) fn draw(lines: &[Line]) -> String {
     for line in lines {
         if group != Some(line.group) {
             group = Some(line.group);
-            y += STEP;
+            y += STEP + 8.0;
             text(&mut body, (8.0, y), Style::Bold, line.group.title());
-            y += 6.0;
         }
         y += STEP;
         bar(&mut body, y, line);

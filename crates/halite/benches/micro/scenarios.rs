@@ -53,7 +53,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "dispatch_c0_b3_w1000" => dispatch(Workbench::new()?, "dispatch_c0_b3", "c0_b3", 1000),
     "dispatch_import" => dispatch(Workbench::new()?, "dispatch_c0_b3", "import", 1),
     "invoke_empty" => invoke_empty(Workbench::new()?),
-    "invoke_mul4" => invoke_mul4(),
+    "invoke_mul4" => invoke("mul4.inline.vmfb", 4),
+    "invoke_chain32" => invoke("chain32.inline.vmfb", 64),
     "crowded_call_import" => vm_loop(Workbench::crowded()?, "call_import"),
     "crowded_lookup" => lookup(Workbench::crowded()?, "kernels", "c0_b3"),
     "crowded_dispatch" => dispatch(Workbench::crowded()?, "dispatch_c0_b3", "c0_b3", 1),
@@ -178,16 +179,16 @@ fn invoke_empty(workbench: Workbench) -> Result<Run, Box<dyn Error>> {
     }))
 }
 
-/// Multiplies two small tensors with a compiled program, from the application.
-fn invoke_mul4() -> Result<Run, Box<dyn Error>> {
+/// Calls a compiled program on two tensors, from the application.
+fn invoke(program: &str, length: usize) -> Result<Run, Box<dyn Error>> {
     // SAFETY: the program is a file of this repository that the compiler made.
     let trust = unsafe { Trust::native_code() };
-    let program = Program::open(workbench::data("mul4.inline.vmfb"))?;
+    let program = Program::open(workbench::data(program))?;
     let session = Session::builder()
         .program(program)
         .native_code(trust)
         .build()?;
-    let tensor = Tensor::from_slice(&[4], &[0.01_f32; 4])?;
+    let tensor = Tensor::from_slice(&[length], &vec![0.01_f32; length])?;
     let arguments = [tensor.clone().into(), tensor.into()];
     Ok(Box::new(move |calls| {
         let function = session.function("main")?;
