@@ -9,6 +9,7 @@
 
 mod c_plugins;
 mod embedded;
+mod flat_memory;
 mod manager;
 mod oracle;
 mod plugin;

@@ -92,18 +92,20 @@ pub(crate) fn answer(header: PluginHeader, mut table: PluginV0) -> *const *const
     ptr::from_ref(forever(table)).cast()
 }
 
-/// Keeps a value until the process ends, where leak checkers find it.
+/// Keeps a value until the process ends.
 pub(crate) fn forever<T: Copy + 'static>(value: T) -> &'static T {
-    static VALUES: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+    let value: &'static T = Box::leak(Box::new(value));
+    keep(ptr::from_ref(value).cast());
+    value
+}
+
+/// Notes a block that is leaked on purpose, where leak checkers find it.
+fn keep(block: *const c_void) {
+    static BLOCKS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
     struct Kept(#[expect(dead_code, reason = "it is only kept")] *const c_void);
     // SAFETY: the pointer is never used.
     unsafe impl Send for Kept {}
-    let value: &'static T = Box::leak(Box::new(value));
-    VALUES
-        .lock()
-        .unwrap()
-        .push(Kept(ptr::from_ref(value).cast()));
-    value
+    BLOCKS.lock().unwrap().push(Kept(block));
 }
 
 unsafe extern "C" fn query(max_version: u32, reserved: *mut c_void) -> *const *const PluginHeader {
@@ -172,7 +174,7 @@ unsafe extern "C" fn on_load(
     list.retain(|(key, _)| key != "id");
     record(probe.id(), Event::Load(is_null, list));
     if let Some(byte_length) = probe.number("leak") {
-        allocate(probe.allocator, byte_length);
+        keep(allocate(probe.allocator, byte_length));
     }
     if let Some(raw) = probe.number("load") {
         return Status(raw);
