@@ -19,6 +19,8 @@ use crate::{iree, plugins, process};
 struct Options {
     scope: Scope,
     corpus: Option<PathBuf>,
+    /// Folders of further installations.
+    iree: Vec<PathBuf>,
     show: usize,
 }
 
@@ -64,6 +66,14 @@ pub(crate) fn conformance(workspace: &Workspace, arguments: &[String]) -> Result
             .args(["--release", "--package", "halite-cli"]),
     )?;
 
+    let mut references = vec![reference];
+    for folder in &options.iree {
+        let program = folder.join("iree-run-module");
+        if !process::is_executable(&program) {
+            bail!("--iree: no program {}", program.display());
+        }
+        references.push(program);
+    }
     let mut manifests = vec![workspace.fixtures().join("manifest.jsonl")];
     manifests.extend(options.corpus.as_deref().map(manifest_of));
     let mut failures = Vec::new();
@@ -71,14 +81,14 @@ pub(crate) fn conformance(workspace: &Workspace, arguments: &[String]) -> Result
         println!("\n{}", manifest.display());
         compare(
             workspace,
-            &reference,
+            &references,
             manifest,
             options.scope,
             &mut failures,
         )?;
     }
     if options.scope != Scope::Plugins {
-        tables::compare(workspace, &reference, &mut failures)?;
+        tables::compare(workspace, &references[0], &mut failures)?;
     }
     for failure in failures.iter().take(options.show) {
         println!("\nFAIL {failure}");
@@ -96,6 +106,7 @@ impl Options {
         let mut options = Self {
             scope: Scope::All,
             corpus: None,
+            iree: Vec::new(),
             show: 5,
         };
         for argument in arguments {
@@ -104,6 +115,7 @@ impl Options {
                 ("plugins", _) => options.scope = Scope::Plugins,
                 ("all", _) => options.scope = Scope::All,
                 (_, Some(("--corpus", path))) => options.corpus = Some(PathBuf::from(path)),
+                (_, Some(("--iree", path))) => options.iree.push(PathBuf::from(path)),
                 (_, Some(("--show", count))) => {
                     options.show = count.parse().with_context(|| format!("--show={count}"))?;
                 }
@@ -134,10 +146,10 @@ fn manifest_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Runs the rows of one manifest, prints the counts and collects the failures.
+/// Runs the rows of one manifest, prints the counts for each reference and collects the failures.
 fn compare(
     workspace: &Workspace,
-    reference: &Path,
+    references: &[PathBuf],
     manifest: &Path,
     scope: Scope,
     failures: &mut Vec<String>,
@@ -145,7 +157,8 @@ fn compare(
     let halite = workspace.target().join("release/halite");
     let folder = manifest.parent().unwrap_or(Path::new("."));
     let text = std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
-    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+    let mut tallies: Vec<BTreeMap<String, Tally>> =
+        references.iter().map(|_| BTreeMap::new()).collect();
     for (index, line) in text.lines().enumerate() {
         let row = Row::parse(line)
             .map_err(|error| anyhow!("{}:{}: {error}", manifest.display(), index + 1))?;
@@ -161,31 +174,36 @@ fn compare(
                 .args(&arguments);
             process::capture(&mut command, iree::TIME_LIMIT)
         };
+        let shown = format!("{} {}", row.module, arguments.join(" "));
         let ours = run(&halite, &["run"])?;
-        let theirs = run(reference, &[])?;
-
-        let tally = tallies
-            .entry(format!("{:7} {}", row.release, row.config))
-            .or_default();
-        tally.rows += 1;
-        match row.judge(&ours) {
-            Ok(()) => tally.passed += 1,
-            Err(why) => failures.push(format!("{} {}\n  {why}", row.module, arguments.join(" "))),
+        let judgment = row.judge(&ours);
+        if let Err(why) = &judgment {
+            failures.push(format!("{shown}\n  {why}"));
         }
-        match (theirs.status, row.rc) {
-            (Some(0), Some(0)) if theirs.stdout == ours.stdout => tally.agreed += 1,
-            (Some(0), Some(0)) => failures.push(format!(
-                "{} {}\n  iree-run-module printed {:?}, halite {:?}",
-                row.module,
-                arguments.join(" "),
-                theirs.stdout,
-                ours.stdout
-            )),
-            (_, Some(0)) => tally.unable += 1,
-            _ => tally.agreed += 1,
+        for (reference, tallies) in references.iter().zip(&mut tallies) {
+            let theirs = run(reference, &[])?;
+            let tally = tallies
+                .entry(format!("{:7} {}", row.release, row.config))
+                .or_default();
+            tally.rows += 1;
+            tally.passed += usize::from(judgment.is_ok());
+            match (theirs.status, row.rc) {
+                (Some(0), Some(0)) if theirs.stdout == ours.stdout => tally.agreed += 1,
+                (Some(0), Some(0)) => failures.push(format!(
+                    "{shown}\n  {} printed {:?}, halite {:?}",
+                    reference.display(),
+                    theirs.stdout,
+                    ours.stdout
+                )),
+                (_, Some(0)) => tally.unable += 1,
+                _ => tally.agreed += 1,
+            }
         }
     }
-    print_tallies(&tallies);
+    for (reference, tallies) in references.iter().zip(&tallies) {
+        println!("  reference: {}", reference.display());
+        print_tallies(tallies);
+    }
     Ok(())
 }
 
