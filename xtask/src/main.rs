@@ -22,6 +22,7 @@ mod manifest;
 mod plugins;
 mod process;
 mod readme;
+mod sanitize;
 mod tidy;
 mod workspace;
 
@@ -91,9 +92,14 @@ const TASKS: &[Task] = &[
         help: "measure single operations, or with --vs-iree whole programs: [--rounds=N] [--seconds=S] [--filter=TEXT] [--models=FOLDER] [--json=FILE] [--write]",
     },
     Task {
+        name: "sanitize",
+        run: sanitize::sanitize,
+        help: "run tests under sanitizers and valgrind: [address] [thread] [valgrind] [package ...]",
+    },
+    Task {
         name: "conformance",
         run: conformance::conformance,
-        help: "run halite and iree-run-module side by side: [vm|plugins|all] [--corpus=PATH] [--show=N]",
+        help: "run halite and iree-run-module side by side: [vm|plugins|all] [--corpus=PATH] [--iree=FOLDER] [--show=N]",
     },
 ];
 

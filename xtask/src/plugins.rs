@@ -173,7 +173,7 @@ fn install(folder: &Path, artifact: &Artifact<'_>, path: &Path) -> Result<()> {
 }
 
 /// Returns the target triple that the toolchain builds for by default.
-fn host_target(workspace: &Workspace) -> Result<String> {
+pub(crate) fn host_target(workspace: &Workspace) -> Result<String> {
     let run = process::capture(workspace.command("rustc").arg("-vV"), TIME_LIMIT)?;
     let line = run
         .stdout
