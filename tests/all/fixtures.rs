@@ -8,7 +8,7 @@ use halite_tests::fixtures;
 use crate::manifest::Row;
 
 /// The most bytes that all fixtures may have together.
-const MAX_BYTES: u64 = 150 * 1024;
+const MAX_BYTES: u64 = 200 * 1024;
 
 /// Returns the rows of the committed manifest.
 pub(crate) fn rows() -> Vec<Row> {

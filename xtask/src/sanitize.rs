@@ -19,8 +19,8 @@ const PACKAGES: &[&str] = &["hal-elf", "hal-plugin", "hal-plugin-sdk", "hal-loca
 struct Tool {
     name: &'static str,
     kind: Kind,
-    /// A variable that the tests see, and its value.
-    options: (&'static str, &'static str),
+    /// Variables that the tests see, and their values.
+    variables: &'static [(&'static str, &'static str)],
 }
 
 enum Kind {
@@ -52,7 +52,7 @@ const TOOLS: &[Tool] = &[
             reach: Reach::Crates,
         },
         // Some tests ask for blocks that no machine has, to see them refused.
-        options: ("ASAN_OPTIONS", "allocator_may_return_null=1"),
+        variables: &[("ASAN_OPTIONS", "allocator_may_return_null=1")],
     },
     Tool {
         name: "thread",
@@ -61,15 +61,20 @@ const TOOLS: &[Tool] = &[
             runtime: "tsan",
             reach: Reach::StandardLibrary,
         },
-        options: ("TSAN_OPTIONS", "allocator_may_return_null=1"),
+        // One test after the other, since threads within a test are what counts: when two tests load libraries, the
+        // sanitizer takes the one that the system's loader maps for memory that the other test has written before.
+        variables: &[
+            ("TSAN_OPTIONS", "allocator_may_return_null=1"),
+            ("RUST_TEST_THREADS", "1"),
+        ],
     },
     Tool {
         name: "valgrind",
         kind: Kind::Runner(
-            "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite",
+            "valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite",
         ),
         // Valgrind takes minutes for what a checker of generated cases does in a second.
-        options: ("PROPTEST_CASES", "16"),
+        variables: &[("PROPTEST_CASES", "16")],
     },
 ];
 
@@ -132,7 +137,7 @@ impl Tool {
         let mut command = workspace.cargo("test");
         command.args(["--lib", "--tests", "--target", &target]);
         command.args(packages.iter().flat_map(|package| ["--package", package]));
-        command.env(self.options.0, self.options.1);
+        command.envs(self.variables.iter().copied());
         match &self.kind {
             Kind::Instrument { flag, reach, .. } => {
                 command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", flag);
