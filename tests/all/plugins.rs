@@ -6,6 +6,7 @@ use std::error::Error;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 
+use hal_elf::ElfFile;
 use hal_plugin::{Plugin, PluginManager, PluginSpec};
 
 /// What loading a plugin, resolving `lab_scale_add` and calling it comes to.
@@ -191,6 +192,19 @@ fn every_artifact_is_expected_to_come_to_something() {
         .collect();
     let expected: Vec<&str> = EXPECTED.iter().map(|(file, _)| *file).collect();
     assert_eq!(listed, expected);
+}
+
+/// The image is linked without the standard library and libc, with a panic handler of its own: a crate that brought
+/// `std` along would have given it two, and one that needed more than `core` would have left symbols open.
+#[test]
+fn the_abi_and_the_plugin_sdk_need_no_std() {
+    if !is_built("scale_add_rust.sos") {
+        return;
+    }
+    let bytes = std::fs::read(folder().join("scale_add_rust.sos")).unwrap();
+    let image = ElfFile::parse(&bytes).unwrap();
+    assert!(image.needed_libraries().is_empty());
+    assert_eq!(image.undefined_symbols().count(), 0);
 }
 
 #[test]

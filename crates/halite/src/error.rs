@@ -117,6 +117,23 @@ pub enum Error {
         /// Arguments given.
         found: usize,
     },
+    /// An argument is not what the function declares.
+    #[error(
+        "the function `{function}` takes {expected} as argument {index}{}, given is {found}",
+        in_parentheses(name)
+    )]
+    Argument {
+        /// The function.
+        function: String,
+        /// The position of the argument.
+        index: usize,
+        /// Its name; empty when it has none.
+        name: String,
+        /// The declared type.
+        expected: String,
+        /// What is given.
+        found: String,
+    },
     /// A function failed.
     #[error("the function `{function}` failed")]
     Call {
@@ -154,9 +171,10 @@ impl Error {
                 _ => StatusCode::UNKNOWN,
             },
             Self::Load { source, .. } => source.status_code(),
-            Self::NoProgram | Self::FunctionNotNamed { .. } | Self::ArgumentCount { .. } => {
-                StatusCode::INVALID_ARGUMENT
-            }
+            Self::NoProgram
+            | Self::FunctionNotNamed { .. }
+            | Self::ArgumentCount { .. }
+            | Self::Argument { .. } => StatusCode::INVALID_ARGUMENT,
             Self::AsynchronousModel { .. } => StatusCode::UNIMPLEMENTED,
             Self::NativeCodeNotAllowed { .. } => StatusCode::PERMISSION_DENIED,
             Self::Plugin { source, .. } => from_abi(source.status_code()),
@@ -216,6 +234,14 @@ impl Obstacle {
             ),
         }
     }
+}
+
+/// Returns ` (name)`, or nothing for an empty name.
+fn in_parentheses(name: &str) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    format!(" ({name})")
 }
 
 fn list_functions(available: &[String]) -> String {

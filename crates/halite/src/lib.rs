@@ -25,6 +25,8 @@
 //! |---|---|
 //! | [`Program`], [`Session`], [`SessionBuilder`], [`Function`], [`Signature`] | loading, linking, calling |
 //! | [`Value`], [`Tensor`], [`Element`], [`ElementType`] | arguments and results |
+//! | [`NativeModule`] | modules of the application's own, which programs import |
+//! | [`Plugin`], [`PluginManager`], [`Dispatcher`] | what sessions may share: plugins, threads |
 //! | [`Executable`], [`Profiler`] | for tools: one kernel on its own, and where the time goes |
 //! | [`Trust`] | the promise that native code may run: the crate's one `unsafe` function |
 //! | [`Error`] | what can go wrong, with a status code, causes and a hint |
@@ -41,6 +43,7 @@
 pub mod compare;
 mod convert;
 mod diagnose;
+mod element;
 mod error;
 mod executable;
 mod function;
@@ -56,6 +59,7 @@ pub mod text;
 mod trust;
 mod value;
 
+pub use element::{Element, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU};
 pub use error::{Error, Obstacle};
 pub use executable::{Executable, ExecutableError, ExecutableOptions};
 pub use function::Function;
@@ -65,10 +69,13 @@ pub use profile::{KernelProfile, Profiler, Span, SpanKind, Timeline};
 pub use program::Program;
 pub use session::{Session, SessionBuilder};
 pub use signature::{Declared, Signature};
-pub use tensor::{Element, Tensor, TensorError};
+pub use tensor::{ExclusiveTensor, Tensor, TensorError};
 pub use trust::Trust;
 pub use value::Value;
-pub use vm::{Atom, InvocationOptions, StatusCode, Trap};
+pub use vm::{
+    Access, Atom, BUFFER_ALIGNMENT, Buffer, BytesOwner, InterruptHandle, InvocationOptions, List,
+    Module, NativeModule, Ref, StatusCode, Trap,
+};
 pub use vm_hal_inline::{
     BufferView, ElementType, EncodingType, MAX_RANK, NumericalType, ParseElementTypeError,
     TraceSink,

@@ -1,11 +1,15 @@
 //! Signatures: what a function takes and returns, as its program declares it.
 #![forbid(unsafe_code)]
 
+use vm_hal_inline::NumericalType;
+
+use crate::{ElementType, Tensor};
+
 /// The arguments and results of a function, read from its declaration.
 ///
 /// Compilers store the declaration as text, for example
-/// `sync func @mul(%input0: tensor<4xf32>) -> (%output0: tensor<4xf32>)`. It is for people and messages: calls are
-/// checked against the calling convention.
+/// `sync func @mul(%input0: tensor<4xf32>) -> (%output0: tensor<4xf32>)`. Tensors given to a function are compared with
+/// it, where it says something of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signature {
     /// What the function takes, in order.
@@ -61,6 +65,57 @@ impl Declared {
                 None => "...".into(),
             },
         }
+    }
+}
+
+/// A declared tensor: what [`Declared::type_name`] says of element type and shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeclaredTensor {
+    element_type: ElementType,
+    /// The dimensions; `None` is one of any size.
+    shape: Vec<Option<usize>>,
+}
+
+impl DeclaredTensor {
+    /// Reads `tensor<?x4xf32>`, or returns `None` when the text is not a tensor of a known element type.
+    pub(crate) fn parse(type_name: &str) -> Option<Self> {
+        let inner = type_name.strip_prefix("tensor<")?.strip_suffix('>')?;
+        // An encoding may follow the type.
+        let mut rest = inner.split(',').next().unwrap_or(inner).trim();
+        let mut shape = Vec::new();
+        while rest.starts_with(|first: char| first == '?' || first.is_ascii_digit()) {
+            let (dimension, after) = rest.split_once('x')?;
+            shape.push(match dimension {
+                "?" => None,
+                number => Some(number.parse().ok()?),
+            });
+            rest = after;
+        }
+        Some(Self {
+            element_type: rest.parse().ok()?,
+            shape,
+        })
+    }
+
+    /// Returns whether a tensor fits. Integers of one width are the same here, whatever is said of their sign: the
+    /// program has the last word on those.
+    pub(crate) fn accepts(&self, tensor: &Tensor) -> bool {
+        let sizes = self.shape.iter().zip(tensor.shape());
+        self.shape.len() == tensor.shape().len()
+            && sizes.fold(true, |fits, (declared, size)| {
+                fits && declared.is_none_or(|declared| declared == *size)
+            })
+            && class(self.element_type) == class(tensor.element_type())
+    }
+}
+
+/// Returns what distinguishes an element type beyond the sign of integers.
+fn class(element_type: ElementType) -> (NumericalType, usize) {
+    let numerical_type = element_type.numerical_type();
+    let bits = element_type.bit_count();
+    match numerical_type.is_integer() || numerical_type == NumericalType::OPAQUE {
+        true => (NumericalType::INTEGER, bits),
+        false => (numerical_type, bits),
     }
 }
 
@@ -183,7 +238,53 @@ mod tests {
         assert_eq!(example("!hal.buffer_view"), "...");
     }
 
+    #[track_caller]
+    fn fits(declared: &str, element_type: ElementType, shape: &[usize]) -> bool {
+        let tensor = Tensor::zeros(element_type, shape).unwrap();
+        DeclaredTensor::parse(declared).unwrap().accepts(&tensor)
+    }
+
+    #[test]
+    fn a_declared_tensor_fits_its_shapes_and_elements() {
+        assert!(fits("tensor<?x4xf32>", ElementType::F32, &[9, 4]));
+        assert!(!fits("tensor<?x4xf32>", ElementType::F32, &[4, 9]));
+        assert!(!fits("tensor<?x4xf32>", ElementType::F32, &[4]));
+        assert!(!fits("tensor<?x4xf32>", ElementType::F64, &[9, 4]));
+        assert!(!fits("tensor<4xf16>", ElementType::BF16, &[4]));
+        assert!(fits("tensor<bf16, #enc>", ElementType::BF16, &[]));
+        assert!(!fits("tensor<bf16>", ElementType::BF16, &[1]));
+        assert!(fits("tensor<0xi8>", ElementType::I8, &[0]));
+    }
+
+    #[test]
+    fn the_sign_of_integers_is_left_to_the_program() {
+        for element_type in [ElementType::I8, ElementType::UI8, ElementType::BOOL_8] {
+            assert!(fits("tensor<2xi8>", element_type, &[2]));
+            assert!(fits("tensor<2xi1>", element_type, &[2]));
+        }
+        assert!(!fits("tensor<2xi8>", ElementType::I16, &[2]));
+        assert!(!fits("tensor<2xi8>", ElementType::F8E5M2, &[2]));
+    }
+
+    #[test]
+    fn what_is_no_tensor_of_a_known_type_declares_none() {
+        for text in [
+            "i32",
+            "!hal.buffer_view",
+            "tensor<4x!t>",
+            "tensor<4",
+            "tensor<99999999999999999999xf32>",
+        ] {
+            assert_eq!(DeclaredTensor::parse(text), None, "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn any_text_declares_a_tensor_or_nothing(text in "[\\PC]{0,20}|tensor<[0-9?xif, é>-]{0,20}>") {
+            let _ = DeclaredTensor::parse(&text);
+        }
+
         #[test]
         fn any_text_gives_a_signature_or_nothing(text in "[\\PC]{0,40}|(sync func )?@f[(<>){}%:, aé>-]{0,40}") {
             let _ = Signature::parse(&text);

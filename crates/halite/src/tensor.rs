@@ -4,15 +4,18 @@
 //! files are in [`crate::text`] and [`crate::npy`].
 #![forbid(unsafe_code)]
 
+mod exclusive;
+
 use core::fmt;
+use core::marker::PhantomData;
 use std::sync::Arc;
 
-use bytemuck::Pod;
-use half::{bf16, f16};
-use vm::{Buffer, Ref, StatusCode, Trap};
+use vm::{Access, BUFFER_ALIGNMENT, Buffer, BytesOwner, Ref, StatusCode, Trap};
 use vm_hal_inline::{BufferView, EncodingType, MAX_RANK};
 
-use crate::ElementType;
+use crate::{Element, ElementType};
+
+pub use exclusive::ExclusiveTensor;
 
 /// Typed, shaped memory. Clones share the memory.
 ///
@@ -20,45 +23,6 @@ use crate::ElementType;
 /// least a bit.
 #[derive(Clone)]
 pub struct Tensor(Arc<BufferView>);
-
-/// A Rust type whose values are elements of tensors.
-///
-/// Integers stand for the signless, signed and unsigned element types of their width, `u8` also for truth values.
-pub trait Element: Pod + sealed::Sealed {
-    /// The type of a tensor made of such values.
-    const ELEMENT_TYPE: ElementType;
-    /// Types of the same representation, which can be read as such values.
-    const READABLE: &'static [ElementType];
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! elements {
-    ($($rust:ty => $first:ident $(, $other:ident)*;)*) => {$(
-        impl sealed::Sealed for $rust {}
-        impl Element for $rust {
-            const ELEMENT_TYPE: ElementType = ElementType::$first;
-            const READABLE: &'static [ElementType] = &[ElementType::$first $(, ElementType::$other)*];
-        }
-    )*};
-}
-
-elements! {
-    i8 => I8, SI8;
-    i16 => I16, SI16;
-    i32 => I32, SI32;
-    i64 => I64, SI64;
-    u8 => UI8, I8, BOOL_8, OPAQUE_8;
-    u16 => UI16, I16, OPAQUE_16;
-    u32 => UI32, I32, OPAQUE_32;
-    u64 => UI64, I64, OPAQUE_64;
-    f16 => F16;
-    bf16 => BF16;
-    f32 => F32;
-    f64 => F64;
-}
 
 /// Why a tensor cannot be made or read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -155,6 +119,36 @@ pub(crate) fn checked_byte_length(
         })
 }
 
+/// Checks that the elements of a tensor of this shape take `found` bytes.
+fn check_length(
+    element_type: ElementType,
+    shape: &[usize],
+    found: usize,
+) -> Result<(), TensorError> {
+    let expected = checked_byte_length(element_type, shape)?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(TensorError::ByteLength {
+        shape: shape.into(),
+        element_type,
+        expected,
+        found,
+    })
+}
+
+/// The bytes of an owner of elements of type `T`.
+struct BytesOf<T, O> {
+    owner: O,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element, O: AsRef<[T]>> AsRef<[u8]> for BytesOf<T, O> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(self.owner.as_ref())
+    }
+}
+
 impl Tensor {
     /// Returns a tensor of zeros.
     ///
@@ -180,6 +174,87 @@ impl Tensor {
         Self::from_slice(&[], &[value])
     }
 
+    /// Returns a tensor of truth values.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn from_bools(shape: &[usize], data: &[bool]) -> Result<Self, TensorError> {
+        Self::from_bytes(ElementType::BOOL_8, shape, bytemuck::cast_slice(data))
+    }
+
+    /// Returns a tensor whose elements, zeros at first, `fill` writes in place.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    ///
+    /// # Examples
+    /// ```
+    /// use halite::Tensor;
+    ///
+    /// let squares = Tensor::with_elements(&[4], |elements: &mut [i64]| {
+    ///     (0..).zip(elements).for_each(|(n, element)| *element = n * n);
+    /// })?;
+    /// assert_eq!(squares.to_vec::<i64>()?, [0, 1, 4, 9]);
+    /// # Ok::<(), halite::TensorError>(())
+    /// ```
+    pub fn with_elements<T: Element>(
+        shape: &[usize],
+        fill: impl FnOnce(&mut [T]),
+    ) -> Result<Self, TensorError> {
+        Self::with_bytes(T::ELEMENT_TYPE, shape, |bytes| {
+            fill(bytemuck::cast_slice_mut(bytes));
+            Ok(())
+        })
+    }
+
+    /// Returns a read-only tensor over the elements of `owner`, which it keeps: nothing is copied when they begin at a
+    /// multiple of [`BUFFER_ALIGNMENT`] bytes, as kernels need it, else they are copied once.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// use halite::Tensor;
+    ///
+    /// #[repr(align(64))]
+    /// struct Weights([f32; 4]);
+    ///
+    /// impl AsRef<[f32]> for Weights {
+    ///     fn as_ref(&self) -> &[f32] {
+    ///         &self.0
+    ///     }
+    /// }
+    ///
+    /// static WEIGHTS: Weights = Weights([1.0, 2.0, 3.0, 4.0]);
+    /// let tensor = Tensor::from_owner(&[2, 2], &WEIGHTS)?;
+    /// assert!(std::ptr::eq(tensor.as_slice()?.unwrap(), &WEIGHTS.0));
+    /// # Ok::<(), halite::TensorError>(())
+    /// ```
+    pub fn from_owner<T: Element>(
+        shape: &[usize],
+        owner: impl AsRef<[T]> + Send + Sync + 'static,
+    ) -> Result<Self, TensorError> {
+        let owner: Arc<dyn BytesOwner> = Arc::new(BytesOf {
+            owner,
+            element: PhantomData::<fn() -> T>,
+        });
+        let bytes = owner.bytes();
+        let length = bytes.len();
+        if !bytes.as_ptr().addr().is_multiple_of(BUFFER_ALIGNMENT) {
+            return Self::from_bytes(T::ELEMENT_TYPE, shape, bytes);
+        }
+        check_length(T::ELEMENT_TYPE, shape, length)?;
+        let buffer =
+            Buffer::constant(owner, 0..length, Access::HOST_CONSTANT).map_err(|source| {
+                TensorError::Allocation {
+                    byte_length: length,
+                    source,
+                }
+            })?;
+        Self::from_checked(T::ELEMENT_TYPE, shape, buffer)
+    }
+
     /// Returns a tensor whose memory is a copy of `bytes`, the elements in little-endian order.
     ///
     /// # Errors
@@ -189,15 +264,7 @@ impl Tensor {
         shape: &[usize],
         bytes: &[u8],
     ) -> Result<Self, TensorError> {
-        let expected = checked_byte_length(element_type, shape)?;
-        if bytes.len() != expected {
-            return Err(TensorError::ByteLength {
-                shape: shape.into(),
-                element_type,
-                expected,
-                found: bytes.len(),
-            });
-        }
+        check_length(element_type, shape, bytes.len())?;
         Self::with_bytes(element_type, shape, |target| {
             target.copy_from_slice(bytes);
             Ok(())
@@ -318,8 +385,19 @@ impl Tensor {
         Ok(values)
     }
 
+    /// Returns a copy of truth values: of 8-bit integers, whether they are not zero.
+    ///
+    /// # Errors
+    /// Fails when the elements are neither truth values nor 8-bit integers.
+    pub fn to_bools(&self) -> Result<Vec<bool>, TensorError> {
+        let values = self.to_vec::<u8>()?;
+        Ok(values.into_iter().map(|value| value != 0).collect())
+    }
+
     /// Returns the elements without copying them, or `None` when the memory could be written while the slice lives:
     /// only read-only memory, such as a program's constants, can be borrowed.
+    ///
+    /// To read a result without a copy, take it for yourself with [`Tensor::into_exclusive`].
     ///
     /// # Errors
     /// Fails when the elements are not represented as `T`.
@@ -363,14 +441,18 @@ impl Tensor {
     }
 
     fn check_elements<T: Element>(&self) -> Result<(), TensorError> {
-        if T::READABLE.contains(&self.element_type()) {
-            return Ok(());
-        }
-        Err(TensorError::OtherElements {
-            expected: T::ELEMENT_TYPE,
-            found: self.element_type(),
-        })
+        check_elements::<T>(self.element_type())
     }
+}
+
+fn check_elements<T: Element>(found: ElementType) -> Result<(), TensorError> {
+    if T::READABLE.contains(&found) {
+        return Ok(());
+    }
+    Err(TensorError::OtherElements {
+        expected: T::ELEMENT_TYPE,
+        found,
+    })
 }
 
 impl fmt::Debug for Tensor {
@@ -383,115 +465,4 @@ impl fmt::Debug for Tensor {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_go_in_and_come_out() {
-        let tensor = Tensor::from_slice(&[2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-        assert_eq!(tensor.element_type(), ElementType::F32);
-        assert_eq!(tensor.element_count(), 6);
-        assert_eq!(tensor.byte_length(), 24);
-        assert_eq!(tensor.to_vec::<f32>().unwrap()[5], 6.0);
-        let error = tensor.to_vec::<i32>().unwrap_err();
-        assert_eq!(error.to_string(), "the tensor's elements are f32, not i32");
-    }
-
-    #[test]
-    fn rank_zero_differs_from_one_element() {
-        let scalar = Tensor::from_scalar(5i64).unwrap();
-        let vector = Tensor::from_slice(&[1], &[5i64]).unwrap();
-        assert!(scalar.shape().is_empty());
-        assert_eq!(vector.shape(), [1]);
-        assert_eq!(scalar.to_bytes(), vector.to_bytes());
-    }
-
-    #[test]
-    fn data_of_another_length_is_refused() {
-        let error = Tensor::from_slice(&[2, 2], &[1i32, 2, 3]).unwrap_err();
-        assert_eq!(error.status_code(), StatusCode::OUT_OF_RANGE);
-        assert_eq!(
-            error.to_string(),
-            "a tensor of [2, 2] i32 elements takes 16 bytes, not 12"
-        );
-    }
-
-    #[test]
-    fn a_shape_beyond_the_address_space_is_refused_before_memory_is_taken() {
-        for shape in [
-            &[1 << 32, 1 << 32][..],
-            &[274_177, 67_280_421_310_721],
-            &[usize::MAX],
-        ] {
-            let error = Tensor::zeros(ElementType::F32, shape).unwrap_err();
-            assert_eq!(error.status_code(), StatusCode::RESOURCE_EXHAUSTED);
-        }
-        let error = Tensor::zeros(ElementType::I8, &[1 << 62]).unwrap_err();
-        assert_eq!(error.status_code(), StatusCode::RESOURCE_EXHAUSTED);
-    }
-
-    #[test]
-    fn too_many_dimensions_are_refused() {
-        let error = Tensor::zeros(ElementType::I8, &[1; MAX_RANK + 1]).unwrap_err();
-        assert_eq!(error.status_code(), StatusCode::OUT_OF_RANGE);
-        assert!(Tensor::zeros(ElementType::I8, &[1; MAX_RANK]).is_ok());
-    }
-
-    #[test]
-    fn clones_share_memory() {
-        let tensor = Tensor::from_slice(&[2], &[1i32, 2]).unwrap();
-        let other = tensor.clone();
-        tensor.write_slice(&[7, 8]).unwrap();
-        assert_eq!(other.to_vec::<i32>().unwrap(), [7, 8]);
-        assert!(tensor.as_slice::<i32>().unwrap().is_none());
-        assert!(tensor.write_slice(&[7]).is_err());
-        assert!(tensor.write_slice(&[7.0f32, 8.0]).is_err());
-    }
-
-    #[test]
-    fn read_only_memory_is_borrowed() {
-        let owner: Arc<dyn vm::BytesOwner> = Arc::new(vec![1u8, 2, 3]);
-        let buffer = Buffer::constant(owner, 0..3, vm::Access::HOST_CONSTANT).unwrap();
-        let tensor = Tensor::from_buffer(ElementType::UI8, &[3], buffer).unwrap();
-        assert_eq!(tensor.as_slice::<u8>().unwrap(), Some(&[1, 2, 3][..]));
-        let error = tensor.write_slice(&[0u8; 3]).unwrap_err();
-        assert_eq!(error.status_code(), StatusCode::PERMISSION_DENIED);
-    }
-
-    #[test]
-    fn a_tensor_is_a_ref_and_back() {
-        let tensor = Tensor::from_slice(&[2], &[1i32, 2]).unwrap();
-        let view = tensor.to_ref();
-        let view = view
-            .as_object::<BufferView>(&vm_hal_inline::BUFFER_VIEW_TYPE)
-            .unwrap();
-        let again = Tensor::from_view(Arc::new(view.clone())).unwrap();
-        assert!(Arc::ptr_eq(again.buffer(), tensor.buffer()));
-    }
-
-    #[test]
-    fn a_view_whose_elements_are_not_in_its_buffer_is_no_tensor() {
-        let buffer = Buffer::allocate(4, 0).unwrap();
-        let view = BufferView::new(buffer, ElementType::F32, EncodingType::OPAQUE, &[2]).unwrap();
-        assert!(Tensor::from_view(Arc::new(view)).is_none());
-    }
-
-    #[test]
-    fn truth_values_read_as_bytes() {
-        let tensor = Tensor::from_bytes(ElementType::BOOL_8, &[2], &[1, 0]).unwrap();
-        assert_eq!(tensor.to_vec::<u8>().unwrap(), [1, 0]);
-        assert!(tensor.to_vec::<i8>().is_err());
-    }
-
-    #[test]
-    fn narrow_elements_are_packed() {
-        let tensor = Tensor::from_bytes(ElementType::I4, &[3], &[0x21, 0x03]).unwrap();
-        assert_eq!(tensor.byte_length(), 2);
-    }
-
-    #[test]
-    fn tensors_move_between_threads() {
-        fn check<T: Send + Sync>() {}
-        check::<Tensor>();
-    }
-}
+mod tests;

@@ -28,7 +28,7 @@ impl Trust {
     /// * its programs come from a compiler and have not been tampered with: their kernels keep the executable library
     ///   ABI (`docs/abi.md`, sections 7 and 8) and touch only memory that they are given;
     /// * functions are called with arguments of the types and shapes that the program was compiled for; what a program
-    ///   checks itself it may be left to check;
+    ///   checks itself it may be left to check; memory that a function is told to write its results to is not read-only;
     /// * an [`Executable`](crate::Executable) is dispatched with the constants, the workgroup counts and bindings of the
     ///   sizes that its functions were compiled for, since kernels check none of them;
     /// * its plugins and import providers keep the plugin ABI (`docs/abi.md`, sections 3 to 5) and may run in this

@@ -55,12 +55,37 @@ impl Value {
         }
     }
 
+    /// Returns what the value is, for messages: `tensor<4xf32>`, or the name of its type.
+    pub(crate) fn kind(&self) -> String {
+        match self {
+            Self::Tensor(tensor) => {
+                let dimensions = tensor.shape().iter().map(|size| format!("{size}x"));
+                let dimensions: String = dimensions.collect();
+                format!("tensor<{dimensions}{}>", tensor.element_type())
+            }
+            Self::Null => "null".into(),
+            other => other.type_name().into(),
+        }
+    }
+
     /// Returns the tensor, or `None` for any other value.
     #[must_use]
     pub fn as_tensor(&self) -> Option<&Tensor> {
         match self {
             Self::Tensor(tensor) => Some(tensor),
             _ => None,
+        }
+    }
+}
+
+impl TryFrom<Value> for Tensor {
+    type Error = Value;
+
+    /// Returns the tensor, or the value when it is none.
+    fn try_from(value: Value) -> Result<Self, Value> {
+        match value {
+            Value::Tensor(tensor) => Ok(tensor),
+            other => Err(other),
         }
     }
 }

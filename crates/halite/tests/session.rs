@@ -8,13 +8,15 @@
 
 use std::error::Error as _;
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use halite::{
-    Error, InvocationOptions, Obstacle, PluginSpec, Program, Session, StatusCode, Tensor, Trust,
-    Value,
+    Dispatcher, Error, InvocationOptions, NativeModule, Obstacle, PluginManager, PluginSpec,
+    PoolDispatcher, Program, Session, StatusCode, Tensor, Trust, Value,
 };
-use vm::{Dependency, NativeModule};
+use vm::Dependency;
 
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -161,22 +163,43 @@ fn arguments_that_do_not_fit_are_refused() {
     assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
 
     let wrong: [(Value, &str); 4] = [
-        (tensor(&[1.0; 5]), "expected 4 but have 5"),
+        (tensor(&[1.0; 5]), "tensor<5xf32>"),
         (
             Tensor::from_slice(&[4], &[1.0f64; 4]).unwrap().into(),
-            "expected f32",
+            "tensor<4xf64>",
         ),
-        (Value::Null, "ref is null"),
-        (Value::I32(1), ""),
+        (Value::Null, "null"),
+        (Value::I32(1), "i32"),
     ];
-    for (argument, text) in wrong {
+    for (argument, found) in wrong {
         let error = session
-            .invoke("mul", &[argument, tensor(&[1.0; 4])])
+            .invoke("mul", &[tensor(&[1.0; 4]), argument])
             .unwrap_err();
         assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
-        let cause = error.source().unwrap().to_string();
-        assert!(cause.contains(text), "{cause}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the function `mul` takes tensor<4xf32> as argument 1 (input1), given is {found}"
+            )
+        );
     }
+}
+
+#[test]
+fn what_the_declaration_leaves_open_the_program_checks() {
+    let session = portable();
+    let view = halite::BufferView::new(
+        halite::Buffer::allocate(20, 0).unwrap(),
+        halite::ElementType::F32,
+        halite::EncodingType::OPAQUE,
+        &[5],
+    );
+    let opaque = Value::Opaque(view.unwrap().into());
+    let error = session
+        .invoke("mul", &[opaque, tensor(&[1.0; 4])])
+        .unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::INVALID_ARGUMENT);
+    assert!(error.source().unwrap().to_string().contains("input0"));
 }
 
 #[test]
@@ -420,4 +443,135 @@ fn sessions_move_between_threads() {
     .join()
     .unwrap();
     assert_eq!(floats(&results[0]), [8.0; 4]);
+}
+
+#[test]
+fn sessions_on_many_threads_share_a_program_plugins_and_a_pool() {
+    let program = program(PORTABLE);
+    let plugins = PluginManager::new();
+    let pool = PoolDispatcher::new(NonZero::new(2).unwrap()).unwrap();
+    let pool: Arc<dyn Dispatcher> = Arc::new(pool);
+    std::thread::scope(|scope| {
+        for thread in 0..8u8 {
+            let builder = Session::builder()
+                .program(program.clone())
+                .plugins(plugins.clone())
+                .dispatcher(Arc::clone(&pool));
+            scope.spawn(move || {
+                let session = builder.build().unwrap();
+                let factor = f32::from(thread);
+                for _ in 0..20 {
+                    let results = session.invoke("mul", &[tensor(&[3.0; 4]), tensor(&[factor; 4])]);
+                    assert_eq!(floats(&results.unwrap()[0]), [3.0 * factor; 4]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_program_may_lie_anywhere_in_memory() {
+    let file = fs::read(fixture(PORTABLE)).unwrap();
+    for offset in 0..3 {
+        let bytes = [vec![0; offset], file.clone()].concat();
+        let owner = SkipFirst(bytes, offset);
+        let session = Session::builder().program(Program::from_bytes(owner).unwrap());
+        let session = session.build().unwrap();
+        let results = session.invoke("mul", &[tensor(&[2.0; 4]), tensor(&[4.0; 4])]);
+        assert_eq!(floats(&results.unwrap()[0]), [8.0; 4]);
+    }
+}
+
+/// Bytes without the first few.
+struct SkipFirst(Vec<u8>, usize);
+
+impl AsRef<[u8]> for SkipFirst {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[self.1..]
+    }
+}
+
+/// A program that imports a function of the application and writes a result where it is told to.
+fn host_program() -> Session {
+    let clamp = |_: &(), value: i32, low: i32, high: i32| Ok((value.max(low).min(high),));
+    let host = NativeModule::builder("host", 0).function("clamp", clamp);
+    Session::builder()
+        .program(program("3.13.0/vmvx/host.vmfb"))
+        .module(host.build().unwrap())
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_program_calls_a_module_of_the_application() {
+    let session = host_program();
+    for (value, clamped) in [(-5, 0), (77, 77), (1000, 255)] {
+        let results = session.invoke("clamped", &[Value::I32(value)]).unwrap();
+        assert!(matches!(results[..], [Value::I32(found)] if found == clamped));
+    }
+    let alone = Session::builder().program(program("3.13.0/vmvx/host.vmfb"));
+    let error = alone.build().unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::NOT_FOUND);
+    assert!(error.source().unwrap().to_string().contains("host"));
+}
+
+#[test]
+fn a_result_is_written_to_memory_of_the_caller_again_and_again() {
+    let session = host_program();
+    let function = session.function("mul_into").unwrap();
+    let output = Tensor::zeros(halite::ElementType::F32, &[4]).unwrap();
+    let storage = Value::Storage(Arc::clone(output.buffer()));
+    for factor in [2.0, 3.0] {
+        let arguments = [
+            tensor(&[1.0, 2.0, 3.0, 4.0]),
+            tensor(&[factor; 4]),
+            storage.clone(),
+        ];
+        let results = function.invoke(&arguments).unwrap();
+        let result = results[0].as_tensor().unwrap();
+        assert!(Arc::ptr_eq(result.buffer(), output.buffer()));
+        assert_eq!(output.to_vec::<f32>().unwrap()[3], 4.0 * factor);
+    }
+}
+
+#[test]
+fn the_memory_of_a_dropped_result_is_used_again() {
+    let session = portable();
+    let mul = session.function("mul").unwrap();
+    let arguments = [tensor(&[2.0; 4]), tensor(&[4.0; 4])];
+    let address = || {
+        let results = mul.invoke(&arguments).unwrap();
+        results[0].as_tensor().unwrap().buffer().address()
+    };
+    assert_eq!(address(), address());
+}
+
+#[test]
+fn a_result_is_read_without_a_copy() {
+    let session = portable();
+    let mut results = session
+        .invoke("mul", &[tensor(&[2.0; 4]), tensor(&[4.0; 4])])
+        .unwrap();
+    let result = Tensor::try_from(results.remove(0)).unwrap();
+    let address = result.buffer().address();
+    let mut result = result.into_exclusive().unwrap();
+    let floats: &mut [f32] = result.as_mut_slice().unwrap();
+    assert_eq!(floats, [8.0; 4]);
+    assert_eq!(floats.as_ptr().addr(), address);
+}
+
+#[test]
+fn arguments_in_memory_of_the_caller_are_not_copied() {
+    #[repr(align(64))]
+    struct Input([f32; 4]);
+    impl AsRef<[f32]> for Input {
+        fn as_ref(&self) -> &[f32] {
+            &self.0
+        }
+    }
+    static INPUT: Input = Input([1.0, 2.0, 3.0, 4.0]);
+    let input = Tensor::from_owner(&[4], &INPUT).unwrap();
+    assert_eq!(input.buffer().address(), INPUT.0.as_ptr().addr());
+    let results = portable().invoke("mul", &[input.clone().into(), input.into()]);
+    assert_eq!(floats(&results.unwrap()[0]), [1.0, 4.0, 9.0, 16.0]);
 }

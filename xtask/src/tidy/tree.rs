@@ -34,11 +34,13 @@ impl Tree {
             for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
                 let entry = entry.with_context(|| folder.display().to_string())?;
                 let name = entry.file_name().to_string_lossy().into_owned();
+                // In a worktree of git the folder `.git` is a file.
+                if SKIPPED_FOLDERS.contains(&name.as_str()) {
+                    continue;
+                }
                 let path = entry.path();
                 if entry.file_type()?.is_dir() {
-                    if !SKIPPED_FOLDERS.contains(&name.as_str()) {
-                        folders.push((path, format!("{prefix}{name}/")));
-                    }
+                    folders.push((path, format!("{prefix}{name}/")));
                     continue;
                 }
                 let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
