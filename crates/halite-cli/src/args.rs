@@ -21,6 +21,7 @@ pub(crate) enum Command {
     Check(commands::check::CheckArgs),
     Plugin(commands::plugin::PluginArgs),
     Exec(commands::exec::ExecArgs),
+    Compile(commands::compile::CompileArgs),
     Completions(commands::completions::CompletionsArgs),
 }
 
@@ -67,7 +68,12 @@ pub(crate) enum ModuleMode {
 #[derive(Args, Debug)]
 pub(crate) struct CallArgs {
     /// Function to call, in the last module; may be left out when it has only one
-    #[arg(long, default_value = "", value_name = "NAME")]
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "NAME"
+    )]
     pub(crate) function: String,
 
     /// Argument of the function, given once for each: `2x2xf32=1 2 3 4`, `f32=1`, `5`, `@file.npy`, `+file.npy`,

@@ -5,9 +5,10 @@ use core::fmt;
 use std::error::Error;
 use std::io;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use halite::StatusCode;
 
-use crate::Streams;
+use crate::{Streams, hints};
 
 /// Why the command does not end with status 0.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work failed.
     Work(Box<WorkFailure>),
-    /// Standard output already says what failed.
+    /// What failed is said already.
     Reported,
     /// Standard output cannot be written.
     Stdout(io::Error),
@@ -64,6 +65,22 @@ impl Failure {
     pub(crate) fn with_hint(mut self, hint: Option<String>) -> Self {
         if let Self::Work(work) = &mut self {
             work.hint = hint;
+        }
+        self
+    }
+
+    /// Returns the failure, saying in other words what failed.
+    pub(crate) fn saying(mut self, what: String) -> Self {
+        if let Self::Work(work) = &mut self {
+            work.what = what;
+        }
+        self
+    }
+
+    /// Returns the failure with a line about what to do, unless it has one.
+    pub(crate) fn or_hint(mut self, hint: Option<String>) -> Self {
+        if let Self::Work(work) = &mut self {
+            work.hint = work.hint.take().or(hint);
         }
         self
     }
@@ -114,13 +131,6 @@ impl Failure {
     }
 }
 
-impl WorkFailure {
-    /// Says in other words what failed.
-    pub(crate) fn set_what(&mut self, what: String) {
-        self.what = what;
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -142,15 +152,48 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Arguments(error)
+/// Returns the failure of a command line, with a tip for a program that is named without its flag.
+pub(crate) fn of_arguments(mut error: clap::Error) -> Failure {
+    let tip = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) if argument.ends_with(".vmfb") => {
+            Some(format!("name the program with a flag: --module={argument}"))
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip
+        && error.kind() == ErrorKind::UnknownArgument
+    {
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    Failure::Arguments(error)
+}
+
+/// Reports a failure of one of several things, so that the others get their turn, and returns nothing for it.
+///
+/// # Errors
+/// Fails with what concerns all of them.
+pub(crate) fn go_on<T>(
+    result: Result<T, Failure>,
+    streams: &mut Streams<'_>,
+) -> Result<Option<T>, Failure> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(failure @ Failure::Work(_)) => {
+            streams.stdout.flush().map_err(Failure::Stdout)?;
+            // There is nobody to tell when standard error is gone.
+            let _ = failure.report(streams);
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
     }
 }
 
 impl From<halite::Error> for Failure {
     fn from(error: halite::Error) -> Self {
-        Self::of(error.status_code(), &error).with_hint(error.hint())
+        Self::of(error.status_code(), &error).with_hint(hints::of_error(&error))
     }
 }
 

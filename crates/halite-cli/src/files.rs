@@ -17,14 +17,17 @@ pub(crate) fn read(path: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, Failure>
         })?;
         return Ok(bytes);
     }
-    fs::read(path).map_err(|source| {
-        let code = match source.kind() {
-            io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
-            io::ErrorKind::PermissionDenied => StatusCode::PERMISSION_DENIED,
-            _ => StatusCode::UNKNOWN,
-        };
-        Failure::work(code, format!("cannot read `{path}`")).caused_by(source)
-    })
+    fs::read(path).map_err(|source| read_failure(path, source))
+}
+
+/// Returns the failure of a file that cannot be read.
+pub(crate) fn read_failure(path: &str, source: io::Error) -> Failure {
+    let code = match source.kind() {
+        io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        io::ErrorKind::PermissionDenied => StatusCode::PERMISSION_DENIED,
+        _ => StatusCode::UNKNOWN,
+    };
+    Failure::work(code, format!("cannot read `{path}`")).caused_by(source)
 }
 
 /// Returns how messages name a file.

@@ -1,5 +1,6 @@
 //! What happens to the command line before it is parsed: `--flagfile` is expanded, and dashes in the names of flags
-//! become underscores, as IREE spells them.
+//! become underscores, as IREE's runtime tools spell them. Flags of the compiler, which `halite compile` passes on, are
+//! put behind its own and stay as they are.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -12,13 +13,18 @@ use crate::failure::Failure;
 /// How deep flag files may name each other.
 const MAX_DEPTH: usize = 16;
 
+/// How the flags of the compiler begin.
+const COMPILER_FLAG: &str = "--iree-";
+
 /// Returns the arguments with flag files in the place of `--flagfile=PATH` and all names in one spelling.
 ///
 /// A flag file has a flag on each line; lines that are empty or begin with `#` do not count.
 pub(crate) fn expand(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Vec<OsString>, Failure> {
-    let mut expanded = Vec::new();
+    let mut expanded: Vec<OsString> = Vec::new();
+    let mut compiler_flags = Vec::new();
+    let mut has_end_of_flags = false;
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         let Some(flag) = argument.to_str().filter(|text| text.starts_with("--")) else {
@@ -28,7 +34,13 @@ pub(crate) fn expand(
         if flag == "--" {
             expanded.push(argument);
             expanded.extend(arguments);
+            has_end_of_flags = true;
             break;
+        }
+        let is_compile = expanded.get(1).is_some_and(|command| command == "compile");
+        if is_compile && flag.starts_with(COMPILER_FLAG) {
+            compiler_flags.push(argument);
+            continue;
         }
         if flag == "--flagfile" {
             return Err(Failure::Usage(
@@ -37,6 +49,10 @@ pub(crate) fn expand(
         }
         push(flag, 0, &mut expanded)?;
     }
+    if !compiler_flags.is_empty() && !has_end_of_flags {
+        expanded.push("--".into());
+    }
+    expanded.extend(compiler_flags);
     Ok(expanded)
 }
 
@@ -117,6 +133,29 @@ mod tests {
                 "--",
                 "--a-b"
             ]
+        );
+    }
+
+    #[test]
+    fn flags_of_the_compiler_go_behind_the_commands_own() {
+        assert_eq!(
+            expanded(&["halite", "compile", "--iree-a-b=1", "x.mlir", "--no-c"]).unwrap(),
+            [
+                "halite",
+                "compile",
+                "x.mlir",
+                "--no_c",
+                "--",
+                "--iree-a-b=1"
+            ]
+        );
+        assert_eq!(
+            expanded(&["halite", "compile", "--iree-a", "--", "-O3"]).unwrap(),
+            ["halite", "compile", "--", "-O3", "--iree-a"]
+        );
+        assert_eq!(
+            expanded(&["halite", "run", "--iree-a"]).unwrap(),
+            ["halite", "run", "--iree_a"]
         );
     }
 

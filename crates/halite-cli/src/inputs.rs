@@ -4,12 +4,14 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use halite::text::{InputError, Inputs};
-use halite::{Function, PluginSpec, Profiler, Program, Session, StatusCode, TraceSink, Value};
+use halite::text::{InputError, Inputs, Parameter};
+use halite::{
+    Atom, Function, PluginSpec, Profiler, Program, Session, StatusCode, TraceSink, Value,
+};
 
 use crate::args::SessionArgs;
 use crate::failure::Failure;
-use crate::{Streams, files, trust};
+use crate::{Streams, files, hints, trust};
 
 /// Loads the programs and plugins that the flags name.
 pub(crate) fn session(
@@ -57,28 +59,57 @@ pub(crate) fn function<'s>(session: &'s Session, name: &str) -> Result<Function<
 }
 
 /// Reads the items of `--input` as the arguments of a function.
-pub(crate) fn arguments(function: &Function<'_>, items: &[String]) -> Result<Vec<Value>, Failure> {
+pub(crate) fn arguments(
+    function: &Function<'_>,
+    items: &[String],
+    streams: &mut Streams<'_>,
+) -> Result<Vec<Value>, Failure> {
     let parameters = function.parameters();
     let values = Inputs::new()
         .parse(items, &parameters)
-        .map_err(|error| input_failure("--input", &error))?;
+        .map_err(|error| input_failure("--input", items, &parameters, &error))?;
     if values.len() < parameters.len() {
         return Err(missing(function, values.len(), parameters.len()));
     }
+    warn_of_cut_numbers(items, &parameters, streams);
     Ok(values)
 }
 
-/// Returns the failure of an item of a flag.
-pub(crate) fn input_failure(flag: &str, error: &InputError) -> Failure {
-    let what = format!("cannot read {flag} {}, `{}`", error.index, error.item);
-    let causes = Failure::of(error.status_code(), error);
-    match causes {
-        Failure::Work(mut work) => {
-            work.set_what(what);
-            Failure::Work(work).with_hint(error.hint())
+/// Warns of items such as `1xi32=5`, of which only the number at the start counts, as in IREE's tools.
+fn warn_of_cut_numbers(items: &[String], parameters: &[Parameter<'_>], streams: &mut Streams<'_>) {
+    for (index, (item, parameter)) in items.iter().zip(parameters).enumerate() {
+        let Some((_, number)) = item.split_once('=') else {
+            continue;
+        };
+        if parameter.atom != Atom::Ref && items.len() == parameters.len() {
+            // What cannot be said is no reason to fail.
+            let _ = writeln!(
+                streams.stderr,
+                "warning: the function takes a number as input {index}, of `{item}` only the start is read; \
+                 write `{number}`"
+            );
         }
-        other => other,
     }
+}
+
+/// Returns the failure of an item of a flag, for these parameters.
+pub(crate) fn input_failure(
+    flag: &str,
+    items: &[String],
+    parameters: &[Parameter<'_>],
+    error: &InputError,
+) -> Failure {
+    let what = format!("cannot read {flag} {}, `{}`", error.index, error.item);
+    let item = items.get(error.index).map_or("", |item| item.trim());
+    // An item with a star may be many values.
+    let is_one_each = !items
+        .iter()
+        .take(error.index)
+        .any(|item| item.trim().starts_with('*'));
+    let parameter = parameters.get(error.index).filter(|_| is_one_each);
+    Failure::of(error.status_code(), error)
+        .saying(what)
+        .with_hint(hints::of_input(error, item, parameter))
 }
 
 /// Returns the failure of a call with too few arguments: it lists those that are missing.

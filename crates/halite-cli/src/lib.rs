@@ -10,6 +10,7 @@ mod diagnostics;
 mod failure;
 mod files;
 mod flags;
+mod hints;
 mod inputs;
 mod json;
 mod output;
@@ -72,7 +73,7 @@ fn run(
     streams: &mut Streams<'_>,
 ) -> Result<(), Failure> {
     let arguments = flags::expand(arguments)?;
-    let cli = Cli::try_parse_from(arguments)?;
+    let cli = Cli::try_parse_from(arguments).map_err(failure::of_arguments)?;
     let mut stdout = BufWriter::new(&mut *streams.stdout);
     let mut buffered = Streams {
         stdin: &mut *streams.stdin,
@@ -86,6 +87,7 @@ fn run(
         Command::Check(arguments) => commands::check::run(&arguments, &mut buffered),
         Command::Plugin(arguments) => commands::plugin::run(&arguments, &mut buffered),
         Command::Exec(arguments) => commands::exec::run(&arguments, &mut buffered),
+        Command::Compile(arguments) => commands::compile::run(&arguments, &mut buffered),
         Command::Completions(arguments) => commands::completions::run(&arguments, &mut buffered),
     };
     // What was written before a failure is data too.

@@ -1,12 +1,10 @@
 //! Loading the plugins that are named on the command line.
 #![forbid(unsafe_code)]
 
-use std::path::Path;
-
 use halite::{Plugin, PluginManager, PluginSpec, StatusCode};
 
 use crate::failure::Failure;
-use crate::trust;
+use crate::{hints, trust};
 
 /// Loads the plugin of an item of `--executable_plugin` and runs its `load`.
 pub(crate) fn load(spec: &str) -> Result<Plugin, Failure> {
@@ -16,20 +14,8 @@ pub(crate) fn load(spec: &str) -> Result<Plugin, Failure> {
         let code = StatusCode::from_low_bits(error.status_code().0);
         Failure::work(code, format!("cannot load the plugin `{spec}`"))
             .caused_by(error)
-            .with_hint(bare_name_hint(parsed.path()))
+            .with_hint(hints::of_plugin(parsed.path()))
     })
-}
-
-/// Explains why a file that is there is not found: the system looks for bare names elsewhere.
-fn bare_name_hint(path: &Path) -> Option<String> {
-    let is_bare = path.components().count() == 1 && path.is_relative() && path.is_file();
-    let hint = || {
-        format!(
-            "a name without a `/` is searched by the system; write ./{}",
-            path.display()
-        )
-    };
-    is_bare.then(hint)
 }
 
 /// Adds a plugin to a manager.

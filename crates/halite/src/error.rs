@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hal_plugin::{PluginError, RegisterError};
 use vm::{StatusCode, Trap};
-use vm_bytecode::LoadError;
+use vm_bytecode::{ArchiveError, FileKind, LoadError};
 
 /// Why a program cannot be loaded, linked or called.
 ///
@@ -182,6 +182,18 @@ impl Error {
             Self::Threads { .. } => StatusCode::RESOURCE_EXHAUSTED,
             Self::Start { source, .. } | Self::Call { source, .. } => source.code(),
             Self::FunctionNotFound { .. } => StatusCode::NOT_FOUND,
+        }
+    }
+
+    /// Returns what a file is that was taken for a program, if it is of another kind.
+    #[must_use]
+    pub fn file_kind(&self) -> Option<FileKind> {
+        match self {
+            Self::Load { source, .. } => match &**source {
+                LoadError::Archive(ArchiveError::OtherKind { kind }) => Some(*kind),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

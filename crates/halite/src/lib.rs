@@ -76,6 +76,7 @@ pub use vm::{
     Access, Atom, BUFFER_ALIGNMENT, Buffer, BytesOwner, InterruptHandle, InvocationOptions, List,
     Module, NativeModule, Ref, StatusCode, Trap,
 };
+pub use vm_bytecode::FileKind;
 pub use vm_hal_inline::{
     BufferView, ElementType, EncodingType, MAX_RANK, NumericalType, ParseElementTypeError,
     TraceSink,

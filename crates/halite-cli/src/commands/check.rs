@@ -6,7 +6,7 @@ use halite::PluginManager;
 use halite::inspect::{self, Check};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, go_on};
 use crate::page::Page;
 use crate::{Streams, files, plugins};
 
@@ -35,6 +35,8 @@ pub(crate) struct CheckArgs {
 #[derive(Serialize)]
 struct Answer<'a> {
     file: &'a str,
+    /// Within a schema fields are only added.
+    schema: u32,
     /// Whether it will run.
     runs: bool,
     #[serde(flatten)]
@@ -43,10 +45,15 @@ struct Answer<'a> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CheckArgs, streams: &mut Streams<'_>) -> Result<(), Failure> {
-    let manager = plugins::manager(&arguments.executable_plugin)?;
+    let manager = PluginManager::new();
     let mut all_run = true;
+    for spec in &arguments.executable_plugin {
+        let loaded = plugins::load(spec).and_then(|plugin| plugins::register(&manager, plugin));
+        all_run &= go_on(loaded, streams)?.is_some();
+    }
     for path in &arguments.file {
-        all_run &= check(path, &manager, arguments.json, streams)?;
+        let runs = check(path, &manager, arguments.json, streams);
+        all_run &= go_on(runs, streams)?.unwrap_or(false);
     }
     if all_run {
         Ok(())
@@ -56,7 +63,7 @@ pub(crate) fn run(arguments: &CheckArgs, streams: &mut Streams<'_>) -> Result<()
 }
 
 /// Checks a file, prints the answer and returns whether it will run.
-fn check(
+pub(super) fn check(
     path: &str,
     manager: &PluginManager,
     as_json: bool,
@@ -64,13 +71,12 @@ fn check(
 ) -> Result<bool, Failure> {
     let bytes = files::read(path, streams.stdin)?;
     let file = files::name(path);
-    let check = inspect::check(&bytes, Some(manager)).map_err(|error| {
-        Failure::work(error.status_code(), format!("cannot check `{file}`")).caused_by(error)
-    })?;
+    let check = inspect::check(&bytes, Some(manager));
     let runs = check.problems.is_empty();
     let text = if as_json {
         crate::json::line(&Answer {
             file,
+            schema: 1,
             runs,
             check: &check,
         })

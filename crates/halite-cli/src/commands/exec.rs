@@ -196,9 +196,10 @@ fn bindings(items: &[String]) -> Result<Vec<Tensor>, Failure> {
         atom: Atom::Ref,
         declared_type: None,
     };
+    let parameters = [tensor; MAX_BINDINGS];
     let values = Inputs::new()
-        .parse(items, &[tensor; MAX_BINDINGS])
-        .map_err(|error| inputs::input_failure("--binding", &error))?;
+        .parse(items, &parameters)
+        .map_err(|error| inputs::input_failure("--binding", items, &parameters, &error))?;
     let tensors = values
         .into_iter()
         .enumerate()
@@ -286,11 +287,9 @@ fn failure(file: &str, error: &ExecutableError) -> Failure {
         }
         _ => None,
     };
-    let mut failure = Failure::of(error.status_code(), error).with_hint(hint);
-    if let Failure::Work(work) = &mut failure {
-        work.set_what(format!("`{file}`: {error}"));
-    }
-    failure
+    Failure::of(error.status_code(), error)
+        .saying(format!("`{file}`: {error}"))
+        .with_hint(hint)
 }
 
 /// Returns the ordinal of the function that the user names.

@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &RunArgs, streams: &mut Streams<'_>) -> Result<(), 
     )?;
     diagnostics.say_loaded(&session, begin.elapsed(), streams);
     let function = inputs::function(&session, &arguments.call.function)?;
-    let values = inputs::arguments(&function, &arguments.call.input)?;
+    let values = inputs::arguments(&function, &arguments.call.input, streams)?;
 
     writeln!(streams.stdout, "EXEC @{}", function.name()).map_err(Failure::Stdout)?;
     streams.stdout.flush().map_err(Failure::Stdout)?;
@@ -185,9 +185,10 @@ fn check(
                 .map(|declared| declared.type_name.as_str()),
         })
         .collect();
+    let items = &arguments.expected_output;
     let expected = Inputs::new()
-        .parse_expected(&arguments.expected_output, &parameters)
-        .map_err(|error| inputs::input_failure("--expected_output", &error))?;
+        .parse_expected(items, &parameters)
+        .map_err(|error| inputs::input_failure("--expected_output", items, &parameters, &error))?;
     let mut report = |text: &str| writeln!(streams.stdout, "{text}").map_err(Failure::Stdout);
     if expected.len() != results.len() {
         report(&format!(

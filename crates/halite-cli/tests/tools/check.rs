@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::{
-    SamplePlugin, fails, halite, halite_with_stdin, prints, prints_and_fails, root,
+    SamplePlugin, halite, halite_with_stdin, prints, prints_and_fails, root, says,
 };
 
 #[test]
@@ -121,14 +121,74 @@ fn c15_files_of_other_kinds_are_named() {
 }
 
 #[test]
-fn a_plugin_that_cannot_be_loaded_is_an_error() {
-    fails(
-        1,
+fn plugins_and_files_that_cannot_be_read_do_not_hide_the_others() {
+    let outcome = halite(&[
+        "check",
+        "--executable_plugin=/nonexistent/p.so",
+        "/nonexistent/a.vmfb",
+        "{fixtures}/3.13.0/vmvx/mul.vmfb",
+    ]);
+    assert_eq!(outcome.status, 1);
+    assert_eq!(
+        outcome.stdout,
+        "{fixtures}/3.13.0/vmvx/mul.vmfb: will run here\n"
+    );
+    says(
+        &outcome,
         &[
-            "check",
-            "--executable_plugin=/nonexistent/p.so",
-            "{fixtures}/3.13.0/vmvx/mul.vmfb",
+            "error: NOT_FOUND: cannot load the plugin `/nonexistent/p.so`",
+            "error: NOT_FOUND: cannot read `/nonexistent/a.vmfb`",
         ],
-        &["error: NOT_FOUND: cannot load the plugin `/nonexistent/p.so`"],
+    );
+}
+
+#[test]
+fn a_damaged_file_has_its_reason() {
+    let file = fs::read(root().join("tests/fixtures/3.13.0/vmvx/mul.vmfb")).unwrap();
+    for length in [1, 100, 1000, 3000] {
+        let outcome = halite_with_stdin(&["check", "-"], &file[..length]);
+        assert_eq!((outcome.status, outcome.stderr.as_str()), (1, ""));
+        assert!(
+            outcome
+                .stdout
+                .starts_with("<standard input>: will not run here, for 1 reason\n  "),
+            "{length}: {}",
+            outcome.stdout
+        );
+    }
+}
+
+#[test]
+fn every_reason_is_told_at_once() {
+    // A program for another machine, of an unknown version, and with an import that is not there.
+    let mut file =
+        fs::read(root().join("tests/fixtures/3.13.0/llvm-cpu-aarch64/mul.vmfb")).unwrap();
+    let version = (0..file.len())
+        .filter(|at| file[*at..].starts_with(&[0, 0, 0x11, 0]))
+        .collect::<Vec<_>>();
+    let import = (0..file.len())
+        .find(|at| file[*at..].starts_with(b"hal_inline.buffer.storage"))
+        .unwrap();
+    file[import + 11..import + 17].copy_from_slice(b"BUFFER");
+    let answers = version.into_iter().map(|place| {
+        let mut patched = file.clone();
+        patched[place + 2] = 0x12;
+        halite_with_stdin(&["check", "-"], &patched).stdout
+    });
+    let all = [
+        "  version: module `module` has bytecode version 18.0",
+        "  import: the module imports `hal_inline.BUFFER.storage`, which does not exist",
+        "  machine: the kernels are for arm_64",
+    ];
+    let all: Vec<&str> = match cfg!(target_arch = "aarch64") {
+        true => all[..2].to_vec(),
+        false => all.to_vec(),
+    };
+    assert!(
+        answers.into_iter().any(|answer| {
+            all.iter().all(|text| answer.contains(text))
+                && answer.contains(&format!("for {} reasons", all.len()))
+        }),
+        "no answer has all of {all:?}"
     );
 }

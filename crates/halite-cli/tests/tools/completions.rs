@@ -22,6 +22,7 @@ fn the_help_of_each_command_has_an_example() {
         "check",
         "plugin",
         "exec",
+        "compile",
         "completions",
     ] {
         let outcome = halite(&[command, "--help"]);

@@ -1,5 +1,5 @@
-//! The commands for tools, `inspect`, `check`, `plugin`, `exec`, `bench` and `completions`: what they print, where, and
-//! with which exit status.
+//! The commands for tools, `inspect`, `check`, `plugin`, `exec`, `bench`, `compile` and `completions`: what they print,
+//! where, and with which exit status.
 //!
 //! Expected texts are in `expected/`; `HALITE_RENEW=1` makes the tests write them.
 
@@ -8,6 +8,7 @@
 
 mod bench;
 mod check;
+mod compile;
 mod completions;
 mod exec;
 mod inspect;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use vm::{Module as VmModule, RefTypes};
 use vm_bytecode::{Features, LoadError, ModuleDef, VerifiedModule, VerifyError};
 
-use super::{Content, DescribeError, ExecutionModel, Import, Module, describe, error_line};
+use super::{Content, ExecutionModel, Import, Module, describe, error_line};
 use crate::Error;
 
 /// What stands between a module and running here.
@@ -107,12 +107,18 @@ impl Check {
 ///
 /// Nothing of the module is run. Its initializer could still fail for reasons of its own. What the provider does when
 /// it is asked is up to the provider.
-///
-/// # Errors
-/// Fails when the file cannot be described. A file of another kind than a module is a problem, not an error.
-pub fn check(bytes: &[u8], provider: Option<&dyn ImportProvider>) -> Result<Check, DescribeError> {
+/// A file of another kind than a module, or a damaged one, is a problem too.
+#[must_use]
+pub fn check(bytes: &[u8], provider: Option<&dyn ImportProvider>) -> Check {
     let mut check = Check::default();
-    match describe(bytes)?.content {
+    let content = match describe(bytes) {
+        Ok(description) => description.content,
+        Err(error) => {
+            check.problem(Area::File, error_line(&error));
+            return check;
+        }
+    };
+    match content {
         Content::Module(module) => {
             // Describing it has parsed both.
             let parsed =
@@ -133,7 +139,7 @@ pub fn check(bytes: &[u8], provider: Option<&dyn ImportProvider>) -> Result<Chec
         Content::Npy(_) => not_a_module(&mut check, "a NumPy array"),
         Content::Other { what } => not_a_module(&mut check, &what),
     }
-    Ok(check)
+    check
 }
 
 fn not_a_module(check: &mut Check, what: &str) {

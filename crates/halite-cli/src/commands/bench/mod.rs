@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &BenchArgs, streams: &mut Streams<'_>) -> Result<()
     let session = inputs::session(&arguments.session, None, diagnostics.profiler(), streams)?;
     diagnostics.say_loaded(&session, begin.elapsed(), streams);
     let function = inputs::function(&session, &arguments.call.function)?;
-    let values = inputs::arguments(&function, &arguments.call.input)?;
+    let values = inputs::arguments(&function, &arguments.call.input, streams)?;
 
     let name = function.name();
     let call = || diagnostics.watch(name, || function.invoke(&values).map(drop));

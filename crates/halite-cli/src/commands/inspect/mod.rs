@@ -8,7 +8,7 @@ use clap::Args;
 use halite::inspect::{self, Content, Description};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, go_on};
 use crate::page::Page;
 use crate::{Streams, files};
 
@@ -50,20 +50,33 @@ struct Named<'a> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &InspectArgs, streams: &mut Streams<'_>) -> Result<(), Failure> {
-    for (index, path) in arguments.file.iter().enumerate() {
-        let bytes = files::read(path, streams.stdin)?;
-        let text = match &arguments.disassemble {
-            Some(function) => disassembly(path, &bytes, function)?,
-            None => description(path, &bytes, arguments.json)?,
+    let mut is_first = true;
+    let mut all_described = true;
+    for path in &arguments.file {
+        let Some(text) = go_on(text_of(arguments, path, streams), streams)? else {
+            all_described = false;
+            continue;
         };
-        let separator = if index == 0 || arguments.json {
-            ""
-        } else {
-            "\n"
-        };
+        let separator = if is_first || arguments.json { "" } else { "\n" };
+        is_first = false;
         write!(streams.stdout, "{separator}{text}").map_err(Failure::Stdout)?;
     }
-    Ok(())
+    match all_described {
+        true => Ok(()),
+        false => Err(Failure::Reported),
+    }
+}
+
+fn text_of(
+    arguments: &InspectArgs,
+    path: &str,
+    streams: &mut Streams<'_>,
+) -> Result<String, Failure> {
+    let bytes = files::read(path, streams.stdin)?;
+    match &arguments.disassemble {
+        Some(function) => disassembly(path, &bytes, function),
+        None => description(path, &bytes, arguments.json),
+    }
 }
 
 fn disassembly(path: &str, bytes: &[u8], function: &str) -> Result<String, Failure> {

@@ -12,7 +12,7 @@ fn fixture(path: &str) -> Vec<u8> {
 #[track_caller]
 fn problems(bytes: &[u8]) -> Vec<(Area, String)> {
     let manager = PluginManager::new();
-    let check = check(bytes, Some(&manager)).unwrap();
+    let check = check(bytes, Some(&manager));
     check
         .problems
         .into_iter()
@@ -125,7 +125,7 @@ fn a_program_of_the_asynchronous_model_is_told_how_to_compile_it() {
             patched[place..place + 10].copy_from_slice(b"hal\0\0\0\0\0\0\0");
         }
     }
-    let check = check(&patched, None).unwrap();
+    let check = check(&patched, None);
     let problem = check
         .problems
         .iter()
@@ -185,5 +185,20 @@ fn a_file_of_another_kind_is_a_problem_that_names_the_kind() {
             "the file is not a module but an ELF image".to_owned()
         )]
     );
-    assert!(check(&[0xFF, 1, 2, 3, 0, 0], None).is_err());
+}
+
+#[test]
+fn a_file_of_no_kind_and_a_damaged_one_are_problems() {
+    let found = problems(&[0xFF, 1, 2, 3, 0, 0]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].1.starts_with("the file is of no known kind: "),
+        "{}",
+        found[0].1
+    );
+    let file = fixture("3.13.0/vmvx/mul.vmfb");
+    // The end is the directory of the ZIP archive around the module, which nobody reads.
+    for length in 0..3000 {
+        assert_ne!(problems(&file[..length]), [], "{length}");
+    }
 }
