@@ -14,7 +14,17 @@ pub struct ExportInfo {
     ordinal: u32,
     name: Option<Box<[u8]>>,
     attributes: ExportAttributes,
+    source: Option<SourceLocation>,
     cost: TileCost,
+}
+
+/// Where a function stands in the program that it was compiled from. Displays as `path:line`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLocation {
+    /// The file, as the compiler was given it.
+    pub path: Box<str>,
+    /// The line, from 1; 0 if it is not known.
+    pub line: u32,
 }
 
 /// What a dispatch of a function has to look like.
@@ -68,8 +78,16 @@ impl ExportInfo {
             ordinal,
             name,
             attributes,
+            source: None,
             cost: TileCost::default(),
         }
+    }
+
+    /// Returns the description with where the function comes from, if the file says.
+    #[must_use]
+    pub fn with_source(mut self, source: Option<SourceLocation>) -> Self {
+        self.source = source;
+        self
     }
 
     /// Returns the position of the function in its executable.
@@ -92,10 +110,22 @@ impl ExportInfo {
         &self.attributes
     }
 
+    /// Returns where the function comes from, or `None` if the file does not say.
+    #[must_use]
+    pub fn source(&self) -> Option<&SourceLocation> {
+        self.source.as_ref()
+    }
+
     /// Returns the running estimate of what one workgroup costs.
     #[inline]
     pub(crate) fn cost(&self) -> &TileCost {
         &self.cost
+    }
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.path, self.line)
     }
 }
 

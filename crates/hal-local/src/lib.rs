@@ -59,7 +59,7 @@ pub use data::ExecutableData;
 pub use dispatch::{Dispatch, DispatchError};
 pub use dispatcher::{Dispatcher, InlineDispatcher};
 pub use executable::{Executable, LookupError};
-pub use export::{ExportAttributes, ExportInfo};
+pub use export::{ExportAttributes, ExportInfo, SourceLocation};
 pub use grid::Grid;
 /// The status codes that loaders and executables report, named here for those of other crates.
 pub use hal_abi::StatusCode;

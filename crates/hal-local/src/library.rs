@@ -16,7 +16,7 @@ pub use error::LibraryError;
 pub(crate) use query::query_library;
 
 use crate::executable::LookupError;
-use crate::{BINDING_ALIGNMENT, ExportAttributes, ExportInfo};
+use crate::{BINDING_ALIGNMENT, ExportAttributes, ExportInfo, SourceLocation};
 
 /// The most functions or imports a library may have: far above what compilers emit, and low enough
 /// that a corrupt count is noticed before it is believed.
@@ -71,6 +71,8 @@ struct Description {
     attributes: Vec<ExportAttributes>,
     /// One per entry; `None` if the file holds no names.
     names: Option<Vec<CString>>,
+    /// One per entry, or none at all.
+    sources: Vec<Option<SourceLocation>>,
     constant_count: u32,
 }
 
@@ -83,8 +85,10 @@ impl Library {
             entries,
             attributes,
             names,
+            sources,
             constant_count,
         } = description;
+        let mut sources = sources.into_iter();
         let mut ordinals = names.is_some().then(HashMap::new);
         let mut names = names.map(Vec::into_iter);
         let mut exports = Vec::with_capacity(entries.len());
@@ -106,7 +110,8 @@ impl Library {
                     binding_alignment: BINDING_ALIGNMENT,
                     ..attributes
                 },
-            );
+            )
+            .with_source(sources.next().flatten());
             check_limits(&info)?;
             exports.push(Export { info, entry });
         }

@@ -18,7 +18,7 @@ use crate::page::{Human, Page};
 /// Flags of all commands that run kernels.
 #[derive(Args, Debug)]
 pub(crate) struct DiagnosticArgs {
-    /// Print what each kernel took, on standard error
+    /// Print what each kernel took and where it comes from, on standard error
     #[arg(long)]
     profile: bool,
 
@@ -130,22 +130,33 @@ impl Diagnostics<'_> {
 fn table(profiler: &Profiler) -> String {
     let kernels = profiler.kernels();
     let sum: Duration = kernels.iter().map(|kernel| kernel.total).sum();
-    let mut rows = vec![
-        ["kernel", "calls", "workgroups", "total", "mean", "share"]
-            .map(str::to_owned)
-            .to_vec(),
+    let has_sources = kernels.iter().any(|kernel| kernel.source.is_some());
+    let header = [
+        "kernel",
+        "calls",
+        "workgroups",
+        "total",
+        "mean",
+        "share",
+        "source",
     ];
+    let columns = header.len() - usize::from(!has_sources);
+    let mut rows = vec![header[..columns].iter().map(ToString::to_string).collect()];
     for kernel in &kernels {
         let mean = kernel.total.as_secs_f64() / kernel.calls.max(1) as f64;
         let share = 100.0 * kernel.total.as_secs_f64() / sum.as_secs_f64().max(f64::MIN_POSITIVE);
-        rows.push(vec![
+        let mut row = vec![
             kernel.name.to_string(),
             kernel.calls.to_string(),
             kernel.workgroups.to_string(),
             Human(kernel.total).to_string(),
             Human(Duration::from_secs_f64(mean)).to_string(),
             format!("{share:.1} %"),
-        ]);
+        ];
+        if has_sources {
+            row.push(kernel.source.as_deref().unwrap_or("-").to_owned());
+        }
+        rows.push(row);
     }
     let mut page = Page::default();
     page.table(0, &rows);
@@ -162,6 +173,6 @@ fn store(path: &Path, profiler: &Profiler) -> Result<(), Failure> {
         Failure::work(StatusCode::UNKNOWN, what).caused_by(source)
     };
     let mut file = BufWriter::new(File::create(path).map_err(failure)?);
-    timeline::write(&mut file, &profiler.timeline()).map_err(failure)?;
+    timeline::write(&mut file, &profiler.timeline(), &profiler.kernels()).map_err(failure)?;
     file.flush().map_err(failure)
 }

@@ -14,7 +14,10 @@ use hal_abi::library::{ImportTable, LibraryHeader, v0_5, v0_6};
 use hal_abi::{DispatchFn, LOCAL_MEMORY_PAGE_SIZE};
 
 use super::{Description, LibraryError, MAX_TABLE_COUNT};
-use crate::ExportAttributes;
+use crate::{ExportAttributes, SourceLocation};
+
+/// The longest path of a source that is believed.
+const MAX_PATH_LENGTH: usize = 4096;
 
 /// Reads a library of version 0.6.
 ///
@@ -49,6 +52,8 @@ pub(super) unsafe fn describe_0_6(
         attributes: attributes.iter().map(attributes_0_6).collect(),
         // SAFETY: the caller vouches that the table, if there is one, has `count` names.
         names: unsafe { optional_names(exports.names, count) }?,
+        // SAFETY: the caller vouches that the table, if there is one, has `count` locations.
+        sources: unsafe { sources(exports.source_locations, count) }?,
         constant_count: library.constants.count,
     })
 }
@@ -81,6 +86,8 @@ pub(super) unsafe fn describe_0_5(
         attributes,
         // SAFETY: the caller vouches that the table, if there is one, has `count` names.
         names: unsafe { optional_names(exports.names, count) }?,
+        // SAFETY: the caller vouches that the table, if there is one, has `count` locations.
+        sources: unsafe { sources(exports.source_locations, count) }?,
         constant_count: library.constants.count,
     })
 }
@@ -195,6 +202,37 @@ unsafe fn optional_names(
     }
     // SAFETY: the caller vouches for the table.
     unsafe { names(data, count, "function names") }.map(Some)
+}
+
+/// Copies where the functions come from. A table or a path that is not there is debug data that was left out.
+///
+/// # Safety
+///
+/// As [`table`], and each path that is not NULL must have the length beside it.
+unsafe fn sources(
+    data: *const hal_abi::library::SourceLocation,
+    count: usize,
+) -> Result<Vec<Option<SourceLocation>>, LibraryError> {
+    if data.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller vouches for the table.
+    let locations = unsafe { table(data, count, "source locations") }?;
+    let mut sources = Vec::with_capacity(count);
+    for location in locations {
+        let length = usize::try_from(location.path_length).unwrap_or(usize::MAX);
+        if location.path.is_null() || length > MAX_PATH_LENGTH {
+            sources.push(None);
+            continue;
+        }
+        // SAFETY: the path is not NULL, and the caller vouches for its length.
+        let path = unsafe { std::slice::from_raw_parts(location.path.cast::<u8>(), length) };
+        sources.push(Some(SourceLocation {
+            path: String::from_utf8_lossy(path).into(),
+            line: location.line,
+        }));
+    }
+    Ok(sources)
 }
 
 /// Copies a table of names.

@@ -3,11 +3,11 @@
 //! Times are microseconds. Calls and dispatches are on the track of the caller, each worker has one of its own.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::time::Duration;
 
-use halite::{Span, SpanKind, Timeline};
+use halite::{KernelProfile, Span, SpanKind, Timeline};
 use serde::Serialize;
 
 /// The track of the caller; worker `n` has the track after it and `n` more.
@@ -28,19 +28,34 @@ struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dur: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<Arguments>,
+    args: Option<Arguments<'a>>,
 }
 
 /// What is shown for an event that is selected.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Arguments {
-    Track { name: String },
-    Work { workgroups: u64 },
+enum Arguments<'a> {
+    Track {
+        name: String,
+    },
+    Work {
+        workgroups: u64,
+        /// Where the kernel comes from.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        source: Option<&'a str>,
+    },
 }
 
-/// Writes a timeline.
-pub(super) fn write(out: &mut dyn Write, timeline: &Timeline) -> io::Result<()> {
+/// Writes a timeline of these kernels.
+pub(super) fn write(
+    out: &mut dyn Write,
+    timeline: &Timeline,
+    kernels: &[KernelProfile],
+) -> io::Result<()> {
+    let sources = kernels
+        .iter()
+        .filter_map(|kernel| Some((&*kernel.name, kernel.source.as_deref()?)));
+    let sources: HashMap<&str, &str> = sources.collect();
     write!(
         out,
         "{{\"displayTimeUnit\":\"ns\",\"droppedSpans\":{},\"traceEvents\":[",
@@ -63,7 +78,8 @@ pub(super) fn write(out: &mut dyn Write, timeline: &Timeline) -> io::Result<()> 
             },
         }),
     });
-    for event in names.chain(timeline.spans.iter().map(complete)) {
+    let spans = timeline.spans.iter();
+    for event in names.chain(spans.map(|span| complete(span, &sources))) {
         out.write_all(separator.as_bytes())?;
         serde_json::to_writer(&mut *out, &event)?;
         separator = ",\n";
@@ -78,7 +94,7 @@ fn track(span: &Span) -> u64 {
     }
 }
 
-fn complete(span: &Span) -> Event<'_> {
+fn complete<'a>(span: &'a Span, sources: &HashMap<&str, &'a str>) -> Event<'a> {
     let microseconds = |duration: Duration| duration.as_nanos() as f64 / 1e3;
     let (category, args) = match span.kind {
         SpanKind::Invocation => ("call", None),
@@ -93,6 +109,9 @@ fn complete(span: &Span) -> Event<'_> {
         cat: Some(category),
         ts: Some(microseconds(span.start)),
         dur: Some(microseconds(span.duration)),
-        args: args.map(|workgroups| Arguments::Work { workgroups }),
+        args: args.map(|workgroups| Arguments::Work {
+            workgroups,
+            source: sources.get(&*span.name).copied(),
+        }),
     }
 }

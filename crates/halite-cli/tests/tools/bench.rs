@@ -109,6 +109,25 @@ fn the_profile_counts_dispatches_on_standard_error() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn kernels_are_shown_with_the_line_they_come_from() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("trace.json");
+    let flag = format!("--trace={}", path.display());
+    let mut call = CALL;
+    call[0] = "--module={fixtures}/2.9.0/llvm-cpu/mul.vmfb";
+    let outcome = halite(&[&["run", "--profile", flag.as_str()], &call[..]].concat());
+    says(&outcome, &["100.0 %  src/mul.mlir:2\n"]);
+    let trace: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let sources: Vec<_> = events
+        .filter(|event| event["cat"] == "work" || event["cat"] == "dispatch")
+        .map(|event| event["args"]["source"].as_str().unwrap())
+        .collect();
+    assert_eq!(sources, ["src/mul.mlir:2", "src/mul.mlir:2"]);
+}
+
+#[test]
 fn a_timeline_is_stored_in_the_chrome_trace_format() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("trace.json");

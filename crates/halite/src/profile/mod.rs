@@ -52,8 +52,9 @@ struct Record {
     dropped_spans: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Totals {
+    source: Option<Arc<str>>,
     calls: u64,
     workgroups: u64,
     total: Duration,
@@ -65,6 +66,8 @@ struct Totals {
 pub struct KernelProfile {
     /// Its name, or `#` and its ordinal if the executable holds no names.
     pub name: Arc<str>,
+    /// Where it comes from, as `file:line`, if its executable says.
+    pub source: Option<Arc<str>>,
     /// How often it was dispatched.
     pub calls: u64,
     /// How many workgroups these dispatches had.
@@ -154,6 +157,7 @@ impl Profiler {
         let mut kernels: Vec<KernelProfile> = self.0.with_record(|record| {
             let profiles = record.kernels.iter().map(|(name, totals)| KernelProfile {
                 name: Arc::clone(name),
+                source: totals.source.clone(),
                 calls: totals.calls,
                 workgroups: totals.workgroups,
                 total: totals.total,
@@ -201,7 +205,10 @@ impl Profiler {
             self.0.with_record(|record| {
                 let totals = match record.kernels.get_mut(name) {
                     Some(totals) => totals,
-                    None => record.kernels.entry(name.into()).or_default(),
+                    None => record.kernels.entry(name.into()).or_insert_with(|| Totals {
+                        source: export.source().map(|source| source.to_string().into()),
+                        ..Totals::default()
+                    }),
                 };
                 totals.calls += 1;
                 totals.workgroups = totals.workgroups.saturating_add(workgroups);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hal_local::{
     Dispatch, DispatchError, Executable, ExecutableParams, ExportAttributes, InlineDispatcher,
-    LoadError, LookupError, Worker,
+    LoadError, LookupError, SourceLocation, Worker,
 };
 
 use super::*;
@@ -21,7 +21,12 @@ impl Counting {
         let attributes = ExportAttributes::default();
         Self {
             exports: [
-                ExportInfo::new(0, Some(b"count".as_slice().into()), attributes),
+                ExportInfo::new(0, Some(b"count".as_slice().into()), attributes).with_source(Some(
+                    SourceLocation {
+                        path: "count.mlir".into(),
+                        line: 3,
+                    },
+                )),
                 ExportInfo::new(1, None, attributes),
             ],
             run: Arc::default(),
@@ -101,6 +106,11 @@ fn dispatches_of_a_kernel_are_added_up_under_its_name() {
         .map(|kernel| (&*kernel.name, kernel.calls, kernel.workgroups))
         .collect();
     assert_eq!(counts, [("#1", 1, 6), ("count", 2, 12)]);
+    let sources: Vec<_> = kernels
+        .iter()
+        .map(|kernel| kernel.source.as_deref())
+        .collect();
+    assert_eq!(sources, [None, Some("count.mlir:3")]);
     assert_eq!(profiler.timeline(), Timeline::default());
     profiler.reset();
     assert_eq!(profiler.kernels(), []);

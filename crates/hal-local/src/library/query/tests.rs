@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 
 use hal_abi::library::v0_6::DispatchFlags;
-use hal_abi::library::{ConstantTable, ImportTable, SourceFileTable};
+use hal_abi::library::{ConstantTable, ImportTable, SourceFileTable, SourceLocation};
 use hal_abi::{DispatchFn, DispatchState, StatusCode, WorkgroupState};
 use proptest::prelude::*;
 
@@ -30,6 +30,8 @@ struct Spec {
     attributes: Option<Vec<(u16, u8, u8)>>,
     names: Option<Vec<Option<CString>>>,
     imports: Option<Vec<Option<CString>>>,
+    /// The files that the kernels come from; `None` for NULL paths.
+    sources: Option<Vec<Option<&'static str>>>,
     constant_count: u32,
     /// Counts to claim instead of the lengths of the tables.
     export_count: Option<u32>,
@@ -47,6 +49,7 @@ impl Spec {
             attributes: Some(vec![(0, 0, 1); count]),
             names: Some((0..count).map(name).collect()),
             imports: Some(Vec::new()),
+            sources: None,
             constant_count: 0,
             export_count: None,
             import_count: None,
@@ -79,6 +82,13 @@ impl Spec {
             count: 0,
             files: ptr::null(),
         };
+        let location = |path: &Option<&'static str>| SourceLocation {
+            line: 7,
+            path_length: path.map_or(3, |path| u32::try_from(path.len()).unwrap()),
+            path: path.map_or(ptr::null(), |path| path.as_ptr().cast()),
+        };
+        let locations = self.sources.as_ref();
+        let locations = locations.map(|paths| paths.iter().map(location).collect::<Vec<_>>());
         let constants = ConstantTable {
             count: self.constant_count,
         };
@@ -103,7 +113,7 @@ impl Spec {
                     attrs: address_of(&attributes),
                     names: address_of(&name_pointers),
                     tags: ptr::null(),
-                    source_locations: ptr::null(),
+                    source_locations: address_of(&locations),
                     stage_locations: ptr::null(),
                 },
                 constants,
@@ -139,7 +149,7 @@ impl Spec {
                 names: address_of(&name_pointers),
                 tags: ptr::null(),
                 parameter_names: ptr::null(),
-                source_locations: ptr::null(),
+                source_locations: address_of(&locations),
                 stage_locations: ptr::null(),
             },
             constants,
@@ -239,6 +249,22 @@ fn without_attributes_in_version_0_5_counts_are_unknown() {
     };
     assert_eq!(library.exports()[1].info().attributes(), &expected);
     assert_eq!(expected.binding_count, None);
+}
+
+#[test]
+fn kernels_know_where_they_come_from_if_the_library_says() {
+    for version in VERSIONS {
+        let spec = Spec {
+            sources: Some(vec![Some("src/mul.mlir"), None]),
+            ..Spec::new(version, 2)
+        };
+        let library = spec.read().unwrap();
+        let source = |index: usize| library.exports()[index].info().source();
+        assert_eq!(source(0).unwrap().to_string(), "src/mul.mlir:7");
+        assert_eq!(source(1), None);
+        let library = Spec::new(version, 1).read().unwrap();
+        assert_eq!(library.exports()[0].info().source(), None);
+    }
 }
 
 #[test]
