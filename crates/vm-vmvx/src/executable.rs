@@ -42,8 +42,17 @@ pub(crate) struct VmvxExecutable {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) interrupt: InterruptHandle,
-    /// Instructions that a workgroup may run.
+    /// Instructions that a workgroup may run, and each function that sets an executable up.
     pub(crate) fuel: Option<u64>,
+}
+
+impl Limits {
+    fn options(&self) -> InvocationOptions<'static> {
+        InvocationOptions {
+            fuel: self.fuel,
+            tracer: None,
+        }
+    }
 }
 
 /// A context of the module, and its kernels by export ordinal; `None` for exports that are none.
@@ -78,15 +87,19 @@ impl VmvxExecutable {
 
     fn new_instance(&self) -> Result<Instance> {
         let module: Arc<dyn Module> = Arc::clone(&self.module) as _;
-        let context = Context::builder()
+        let mut builder = Context::builder()
             .interrupt_handle(self.limits.interrupt.clone())
             .module(vmvx_module())
-            .module(module)
-            .build()?;
+            .module(module);
+        if let Some(fuel) = self.limits.fuel {
+            builder = builder.lifecycle_fuel(fuel);
+        }
+        let context = builder.build()?;
         let lookup = |name: &str| context.lookup(self.module.name(), name);
         if !self.constants.is_empty() {
             let constants = Buffer::copied_from(&self.constants, Access::HOST_CONSTANT)?;
-            context.invoke(&lookup(SET_CONSTANTS)?, [Value::Ref(constants.into())])?;
+            let arguments = [Value::Ref(constants.into())];
+            context.invoke_with(&lookup(SET_CONSTANTS)?, arguments, self.limits.options())?;
         }
         let kernel = |export: &vm::Export| match is_kernel(&export.name) {
             true => lookup(&export.name).map(Some),
@@ -148,10 +161,7 @@ impl VmvxExecutable {
 
         let size = dispatch.export().attributes().workgroup_size;
         let count = dispatch.grid().count();
-        let options = InvocationOptions {
-            fuel: self.limits.fuel,
-            tracer: None,
-        };
+        let options = self.limits.options();
         dispatch.grid().try_for_each(tiles, |id| {
             // A list of its own for each workgroup: a kernel may change it.
             let bindings = List::of_refs(&vm::BUFFER_TYPE, bindings.clone())?;

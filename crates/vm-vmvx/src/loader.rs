@@ -50,7 +50,8 @@ impl VmvxLoader {
         self
     }
 
-    /// Lets a workgroup run at most `instructions`; then it fails with `DEADLINE_EXCEEDED`.
+    /// Lets a workgroup run at most `instructions`; then it fails with `DEADLINE_EXCEEDED`. So does each function that
+    /// sets an executable up.
     #[must_use]
     pub fn fuel_per_workgroup(mut self, instructions: u64) -> Self {
         self.limits.fuel = Some(instructions);

@@ -24,6 +24,8 @@ pub struct Context {
     instances: Vec<Box<dyn Instance>>,
     modules: Vec<Arc<dyn Module>>,
     interrupt: InterruptHandle,
+    /// Instructions that each call of a module's initializer, finalizer or handler of signals may run.
+    lifecycle_fuel: Option<u64>,
     /// Block and results of the last call, for the next one. A call that comes while one runs makes its own.
     idle_scratch: Cell<Option<Box<Scratch>>>,
 }
@@ -43,8 +45,8 @@ pub struct Function {
 
 /// Stops the programs of a context from another thread.
 ///
-/// Cheap to clone. A stopped program fails with `CANCELLED` at its next branch backwards or call; kernels run to
-/// their end.
+/// Cheap to clone. A stopped program fails with `CANCELLED` at its next branch backwards or call; native kernels run
+/// to their end.
 #[derive(Clone, Debug, Default)]
 pub struct InterruptHandle(Arc<AtomicBool>);
 
@@ -77,6 +79,7 @@ pub trait Tracer {
 pub struct ContextBuilder {
     modules: Vec<Arc<dyn Module>>,
     interrupt: InterruptHandle,
+    lifecycle_fuel: Option<u64>,
 }
 
 impl ContextBuilder {
@@ -94,6 +97,14 @@ impl ContextBuilder {
         self
     }
 
+    /// Lets each call of an initializer, a finalizer or a handler of signals run at most `instructions`, as
+    /// [`InvocationOptions::fuel`] does for other calls. Without it they run as long as they like.
+    #[must_use]
+    pub fn lifecycle_fuel(mut self, instructions: u64) -> Self {
+        self.lifecycle_fuel = Some(instructions);
+        self
+    }
+
     /// Links the modules and runs their initializers, in the order they were added.
     ///
     /// # Errors
@@ -104,6 +115,7 @@ impl ContextBuilder {
             instances: Vec::with_capacity(self.modules.len()),
             modules: Vec::with_capacity(self.modules.len()),
             interrupt: self.interrupt,
+            lifecycle_fuel: self.lifecycle_fuel,
             idle_scratch: Cell::new(None),
         };
         let mut types = RefTypes::builtin();
@@ -123,7 +135,7 @@ impl ContextBuilder {
             })?;
             context.modules.push(module);
             context.instances.push(instance);
-            let invocation = context.invocation(InvocationOptions::default());
+            let invocation = context.lifecycle_invocation();
             if let Some(instance) = context.instances.last() {
                 instance.initialize(&invocation)?;
             }
@@ -332,7 +344,7 @@ impl Context {
     /// # Errors
     /// Fails as the first handler that fails; later ones are not told.
     pub fn notify(&self, signal: Signal) -> Result<()> {
-        let invocation = self.invocation(InvocationOptions::default());
+        let invocation = self.lifecycle_invocation();
         match signal {
             Signal::Resume => self
                 .instances
@@ -344,6 +356,14 @@ impl Context {
                 .rev()
                 .try_for_each(|instance| instance.notify(signal, &invocation)),
         }
+    }
+
+    /// Returns the invocation of a call that the runtime makes by itself.
+    fn lifecycle_invocation(&self) -> Invocation<'_> {
+        self.invocation(InvocationOptions {
+            fuel: self.lifecycle_fuel,
+            tracer: None,
+        })
     }
 
     fn invocation<'a>(&'a self, options: InvocationOptions<'a>) -> Invocation<'a> {
@@ -361,7 +381,7 @@ impl Drop for Context {
     /// Runs the finalizers in reverse order. A finalizer that fails does not keep the others from running.
     fn drop(&mut self) {
         while let Some(instance) = self.instances.pop() {
-            let invocation = self.invocation(InvocationOptions::default());
+            let invocation = self.lifecycle_invocation();
             // There is nobody left to tell: the state is gone either way.
             let _ = instance.deinitialize(&invocation);
         }
@@ -482,6 +502,17 @@ impl<'a> Invocation<'a> {
                 "the budget of instructions is used up",
             )),
         }
+    }
+
+    /// Tells that a native function is about to do a piece of its work, when arguments decide how many there are. Each
+    /// counts as an instruction.
+    ///
+    /// # Errors
+    /// `CANCELLED` after an interrupt, `DEADLINE_EXCEEDED` when the fuel is used up.
+    #[inline]
+    pub fn do_piece(&self) -> Result<()> {
+        self.check_interrupt()?;
+        self.burn()
     }
 
     /// Returns the tracer, when there is one.

@@ -52,7 +52,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Calls an import that may answer `DEFERRED`, again and again until it gives another answer.
+    /// Calls an import that may answer `DEFERRED`, again and again until it gives another answer. Each time counts as
+    /// an instruction.
     pub(super) fn call_import_until_done(
         &self,
         call: &ImportCall,
@@ -66,6 +67,7 @@ impl Interpreter<'_> {
             match self.try_import(call, registers, refs, words, results, resuming) {
                 Err(trap) if trap.code() == StatusCode::DEFERRED => {
                     self.invocation.check_interrupt()?;
+                    self.invocation.burn()?;
                     std::thread::yield_now();
                     resuming = true;
                 }

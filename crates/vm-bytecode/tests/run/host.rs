@@ -121,13 +121,15 @@ impl Host {
 fn spans(call: &mut Call<'_, '_>) -> Result<()> {
     const BINDING: [Atom; 3] = [Atom::Ref, Atom::I64, Atom::I64];
     let mut reader = call.arguments.reader();
-    let mut sum = i64::from(reader.i32()?) * 1000;
+    let mut sum = i64::from(reader.i32()?).wrapping_mul(1000);
     for _ in 0..reader.span(&[Atom::I32])? {
-        sum += i64::from(reader.i32()?);
+        sum = sum.wrapping_add(reader.i32()?.into());
     }
     for _ in 0..reader.span(&BINDING)? {
-        sum += i64::try_from(reader.buffer()?.length()).unwrap();
-        sum += reader.i64()? + reader.i64()?;
+        let length = i64::try_from(reader.buffer()?.length()).unwrap();
+        for number in [length, reader.i64()?, reader.i64()?] {
+            sum = sum.wrapping_add(number);
+        }
     }
     reader.finish()?;
     call.results.push_i64(sum);
@@ -161,7 +163,7 @@ fn deferred_spans(_: &Cell<i32>, call: &mut Call<'_, '_>) -> Result<()> {
     reader.buffer()?;
     let (mut integers, mut floats) = (0, 0.0);
     for _ in 0..reader.span(&[Atom::I64])? {
-        integers += reader.i64()?;
+        integers = reader.i64()?.wrapping_add(integers);
     }
     for _ in 0..reader.span(&[Atom::F32])? {
         floats += reader.f32()?;
@@ -178,7 +180,10 @@ fn deferred_spans(_: &Cell<i32>, call: &mut Call<'_, '_>) -> Result<()> {
 fn call_back_in(host: &Host, call: &mut Call<'_, '_>) -> Result<()> {
     let mut reader = call.arguments.reader();
     let (value, which) = (reader.i32()?, reader.i32()?);
-    let target = host.callbacks.lock().unwrap()[usize::try_from(which).unwrap()];
+    let target = usize::try_from(which)
+        .ok()
+        .and_then(|which| host.callbacks.lock().unwrap().get(which).copied())
+        .ok_or_else(|| Trap::invalid_argument("no such callback"))?;
     let mut arguments = ArgumentWriter::new();
     arguments.push(Value::I32(value));
     let mut results = Results::new();

@@ -3,8 +3,9 @@
 
 use std::cell::Cell;
 
-use vm::{InvocationOptions, MAX_CALL_DEPTH, StatusCode, Tracer, Value};
+use vm::{Context, InvocationOptions, MAX_CALL_DEPTH, StatusCode, Tracer, Value};
 
+use crate::host::Host;
 use crate::setup::{Hosted, call, call_with, failure, integers, link, load, lookup};
 
 fn fuel(fuel: u64) -> InvocationOptions<'static> {
@@ -36,6 +37,17 @@ fn a_loop_without_end_uses_up_its_fuel() {
 }
 
 #[test]
+fn waiting_for_an_import_uses_up_fuel() {
+    let hosted = Hosted::new("imports");
+    let wait = |times| {
+        let times = [Value::I32(times)];
+        call_with(&hosted.context, "deferred", &times, fuel(100))
+    };
+    assert_eq!(integers(wait(50)), [50]);
+    failure(wait(i32::MAX), StatusCode::DEADLINE_EXCEEDED);
+}
+
+#[test]
 fn modules_share_the_fuel_of_an_invocation() {
     let context = link(&[load("library"), load("user")]);
     // `user.counts` is three calls and a return; `library.count` is five instructions.
@@ -56,6 +68,31 @@ fn fuel_is_given_anew_to_each_invocation() {
             [expected]
         );
     }
+}
+
+#[test]
+fn initializers_and_finalizers_have_fuel_of_their_own() {
+    let host = Host::default();
+    let build = |instructions| {
+        let builder = Context::builder().lifecycle_fuel(instructions);
+        builder
+            .module(host.module())
+            .module(load("lifecycle"))
+            .build()
+    };
+    let trap = build(1).unwrap_err();
+    assert_eq!(trap.code(), StatusCode::DEADLINE_EXCEEDED);
+    host.take_notes();
+    let needed = (2..100).find(|&fuel| build(fuel).is_ok()).unwrap();
+    host.take_notes();
+    // Enough for both: each has all of it.
+    drop(build(needed).unwrap());
+    let told = host.take_notes();
+    let unlimited = Context::builder()
+        .module(host.module())
+        .module(load("lifecycle"));
+    drop(unlimited.build().unwrap());
+    assert_eq!(told, host.take_notes());
 }
 
 #[test]

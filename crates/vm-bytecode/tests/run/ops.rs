@@ -136,6 +136,9 @@ fn spelled(found: &Result<Vec<Value>>) -> String {
     }
 }
 
+/// The most times that imports of one case answer `DEFERRED`.
+const MAX_DEFERRALS: u64 = 16;
+
 /// Runs the cases of a table fused, counted and traced, and with one instruction less than they need.
 fn check(name: &str) {
     let table = table(name);
@@ -168,11 +171,16 @@ fn check(name: &str) {
             fuel: Some(fuel),
             tracer: None,
         };
-        let needed = counter.0.get();
+        // An import that answers `DEFERRED` counts again each time it is called, without being traced again.
+        let traced_count = counter.0.get();
+        let is_enough = |&needed: &u64| {
+            let counted = run(fuel(needed));
+            spelled(&counted) == spelled(&fused)
+        };
+        let needed = (traced_count..traced_count + MAX_DEFERRALS).find(is_enough);
         let place = format!("{name}.cases:{}", case.line);
         assert_eq!(spelled(&traced), spelled(&fused), "{place}, traced");
-        let counted = run(fuel(needed));
-        assert_eq!(spelled(&counted), spelled(&fused), "{place}, counted");
+        let needed = needed.unwrap_or_else(|| panic!("{place}, counted: not as fused"));
         let starved = run(fuel(needed - 1)).unwrap_err();
         assert_eq!(
             starved.code(),

@@ -22,7 +22,7 @@ pub(crate) fn unary<W: Word + bytemuck::Pod>(
     let sizes = checked_sizes(input.name, [arguments.i64()?, arguments.i64()?])?;
     let input = input.source::<W>(sizes)?;
     let output = output.target::<W>(sizes)?;
-    for_each_piece(sizes, |row, column, length| {
+    for_each_piece(call, sizes, |row, column, length| {
         let mut values = [W::zeroed(); PIECE];
         let values = &mut values[..length];
         input.read(row, column, values)?;
@@ -54,7 +54,7 @@ pub(crate) fn try_binary<W: Word + bytemuck::Pod>(
     let left = left.source::<W>(sizes)?;
     let right = right.source::<W>(sizes)?;
     let output = output.target::<W>(sizes)?;
-    for_each_piece(sizes, |row, column, length| {
+    for_each_piece(call, sizes, |row, column, length| {
         let (mut values, mut others) = ([W::zeroed(); PIECE], [W::zeroed(); PIECE]);
         let (values, others) = (&mut values[..length], &mut others[..length]);
         left.read(row, column, values)?;
@@ -95,7 +95,7 @@ pub(crate) fn fill(call: &mut Call<'_, '_>) -> Result<()> {
     let sizes = checked_sizes(output.name, [arguments.i64()?, arguments.i64()?])?;
     let output = output.target::<u32>(sizes)?;
     let values = [value; PIECE];
-    for_each_piece(sizes, |row, column, length| {
+    for_each_piece(call, sizes, |row, column, length| {
         output.write(row, column, &values[..length])
     })
 }
@@ -121,8 +121,10 @@ fn division_by_zero() -> Trap {
     Trap::invalid_argument("integer division by zero")
 }
 
-/// Calls `visit(row, column, length)` for pieces that cover the sizes, row by row.
+/// Calls `visit(row, column, length)` for pieces that cover the sizes, row by row. With strides of zero there may be
+/// many more than the buffers have elements.
 fn for_each_piece(
+    call: &Call<'_, '_>,
     sizes: [u64; 2],
     mut visit: impl FnMut(usize, usize, usize) -> Result<()>,
 ) -> Result<()> {
@@ -133,6 +135,7 @@ fn for_each_piece(
     }
     for row in 0..rows {
         for column in (0..columns).step_by(PIECE) {
+            call.invocation.do_piece()?;
             visit(row, column, PIECE.min(columns - column))?;
         }
     }

@@ -7,7 +7,7 @@
 //! How it is fast: a panel of `rhs` is copied once, with the N0 elements of each step side by side, and used for all
 //! rows; a block of rows and columns is summed in registers. The compiler vectorizes over the columns.
 
-use vm::{Call, Result, StatusCode, Trap, Word};
+use vm::{Call, Invocation, Result, StatusCode, Trap, Word};
 
 use super::pack::unhandled_flags;
 use crate::span::{Operand, Span, checked_sizes};
@@ -104,13 +104,14 @@ pub(crate) fn mmt4d(call: &mut Call<'_, '_>) -> Result<()> {
     let tile = [arguments.i32()?, arguments.i32()?, arguments.i32()?].map(i64::from);
     let flags = arguments.i32()?.cast_unsigned();
     match flags & 0xFF {
-        F32_F32_F32 => product::<Float>(left, right, output, outer, tile, flags),
-        S8_S8_S32 => product::<Integer>(left, right, output, outer, tile, flags),
+        F32_F32_F32 => product::<Float>(call.invocation, left, right, output, outer, tile, flags),
+        S8_S8_S32 => product::<Integer>(call.invocation, left, right, output, outer, tile, flags),
         _ => Err(unhandled_flags()),
     }
 }
 
 fn product<E: Element>(
+    invocation: &Invocation<'_>,
     left: Operand<'_>,
     right: Operand<'_>,
     output: Operand<'_>,
@@ -128,7 +129,10 @@ fn product<E: Element>(
         output.target::<u32>(checked_sizes(output.name, [m, columns(n, m0 * n0)])?)?;
     let [m, n, k, m0, n0, k0] =
         [m, n, k, m0, n0, k0].map(|size| usize::try_from(size).unwrap_or(0));
-    if m * n * m0 * n0 == 0 || (k * k0 == 0 && flags & ACCUMULATE != 0) {
+    // Not their products: those of sizes beside a zero need not fit.
+    let is_empty = [m, n, m0, n0].contains(&0);
+    let adds_nothing = [k, k0].contains(&0) && flags & ACCUMULATE != 0;
+    if is_empty || adds_nothing {
         return Ok(());
     }
     let sizes = Sizes {
@@ -136,6 +140,7 @@ fn product<E: Element>(
         tile: [m0, n0, k0],
     };
     multiply::<E>(
+        invocation,
         &sizes,
         &left_span,
         &right_span,
@@ -145,6 +150,7 @@ fn product<E: Element>(
 }
 
 fn multiply<E: Element>(
+    invocation: &Invocation<'_>,
     sizes: &Sizes,
     left: &Span<'_>,
     right: &Span<'_>,
@@ -158,6 +164,7 @@ fn multiply<E: Element>(
     let mut input = zeros::<E::Input>(depth * n0.max(m0))?;
     let mut left_panels = zeros::<E::Number>(m * depth * height)?;
     for i in 0..m {
+        invocation.do_piece()?;
         let panel = &mut left_panels[i * depth * height..][..depth * height];
         read_panel::<E>(left, i, [k, m0, k0], &mut input, panel, height)?;
     }
@@ -166,6 +173,7 @@ fn multiply<E: Element>(
     for j in 0..n {
         read_panel::<E>(right, j, [k, n0, k0], &mut input, &mut right_panel, width)?;
         for i in 0..m {
+            invocation.do_piece()?;
             let left_panel = &left_panels[i * depth * height..][..depth * height];
             if accumulates {
                 output.read(i, j * m0 * n0, &mut bits)?;

@@ -3,7 +3,7 @@
 //! The tiled side is `[outer 0][outer 1][tile 0][tile 1]`; each of the two pairs may be transposed against the matrix
 //! (`docs/vmvx.md`, section "Pack and unpack").
 
-use vm::{Call, Result, StatusCode, Trap, Word};
+use vm::{Call, Invocation, Result, StatusCode, Trap, Word};
 
 use crate::span::{Operand, Span, checked_sizes};
 
@@ -76,6 +76,7 @@ impl Tiling {
     /// Calls `visit(row, column, tiled row, tiled column)` for every element of the tiled side in its own order.
     fn for_each(
         &self,
+        invocation: &Invocation<'_>,
         mut visit: impl FnMut(usize, usize, usize, usize) -> Result<()>,
     ) -> Result<()> {
         let [_, tile] = self.matrix_order();
@@ -88,6 +89,7 @@ impl Tiling {
                     (first, second)
                 };
                 for top in 0..height {
+                    invocation.do_piece()?;
                     for left in 0..width {
                         let (i, j) = if self.transposes_inner {
                             (left, top)
@@ -125,6 +127,7 @@ pub(crate) fn pack(call: &mut Call<'_, '_>) -> Result<()> {
     let flags = arguments.i32()?.cast_unsigned();
     match flags & 0xFF {
         element::F32 | element::I32 => pack_elements(
+            call.invocation,
             input,
             output,
             input_sizes,
@@ -133,6 +136,7 @@ pub(crate) fn pack(call: &mut Call<'_, '_>) -> Result<()> {
             flags,
         ),
         element::I8 => pack_elements(
+            call.invocation,
             input,
             output,
             input_sizes,
@@ -145,6 +149,7 @@ pub(crate) fn pack(call: &mut Call<'_, '_>) -> Result<()> {
 }
 
 fn pack_elements<W: Word + bytemuck::Pod>(
+    invocation: &Invocation<'_>,
     input: Operand<'_>,
     output: Operand<'_>,
     input_sizes: [i64; 2],
@@ -161,7 +166,7 @@ fn pack_elements<W: Word + bytemuck::Pod>(
     }
     check_covered(&tiling, input_sizes, "input")?;
     let [rows, columns] = input_sizes.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    tiling.for_each(|row, column, tiled_row, tiled_column| {
+    tiling.for_each(invocation, |row, column, tiled_row, tiled_column| {
         let mut value = [padding];
         if row < rows && column < columns {
             source.read(row, column, &mut value)?;
@@ -200,7 +205,7 @@ pub(crate) fn unpack(call: &mut Call<'_, '_>) -> Result<()> {
     }
     check_covered(&tiling, output_sizes, "output")?;
     let [rows, columns] = output_sizes.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    tiling.for_each(|row, column, tiled_row, tiled_column| {
+    tiling.for_each(call.invocation, |row, column, tiled_row, tiled_column| {
         if row >= rows || column >= columns {
             return Ok(());
         }

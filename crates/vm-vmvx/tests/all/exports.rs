@@ -463,3 +463,83 @@ proptest! {
         let _ = call("copy.2d.x16", copy);
     }
 }
+
+/// Arguments that ask for 2^32 - 1 rows, all in the same place: for `fill`, an elementwise function, `pack` and `mmt4d`.
+fn repeated_rows() -> [(&'static str, Vec<Value>); 4] {
+    let rows = i64::from(u32::MAX);
+    let target = buffer(&[0; 4]);
+    let place = || operand(&target, [0, 0, 1]);
+    let numbers = |numbers: &[i64]| {
+        let numbers = numbers.iter().copied().map(Value::I64);
+        numbers.collect::<Vec<_>>()
+    };
+    let row_of_tiles = || [vec![reference(&target)], numbers(&[0, 0])].concat();
+    let tiles = [Value::I32(1), Value::I32(1), Value::I32(1), Value::I32(1)];
+    [
+        (
+            "fill.2d.x32",
+            [
+                vec![Value::I32(5), reference(&target)],
+                numbers(&[0, 0, rows, 4]),
+            ]
+            .concat(),
+        ),
+        (
+            "add.2d.i32",
+            [place(), place(), place(), numbers(&[rows, 4])].concat(),
+        ),
+        (
+            "pack",
+            [
+                place(),
+                place(),
+                numbers(&[1, 1, rows, 1, 1, 1, 0]),
+                vec![Value::I32(3)],
+            ]
+            .concat(),
+        ),
+        (
+            "mmt4d",
+            [
+                row_of_tiles(),
+                row_of_tiles(),
+                row_of_tiles(),
+                numbers(&[rows, 1, 0]),
+                tiles.into(),
+            ]
+            .concat(),
+        ),
+    ]
+}
+
+#[test]
+fn rows_that_share_their_place_are_counted_and_can_be_interrupted() {
+    for (name, arguments) in repeated_rows() {
+        let context = Context::builder().module(vmvx_module()).build().unwrap();
+        let function = context.lookup("vmvx", name).unwrap();
+        let options = vm::InvocationOptions {
+            fuel: Some(100),
+            tracer: None,
+        };
+        let trap = context
+            .invoke_with(&function, arguments.clone(), options)
+            .unwrap_err();
+        assert_eq!(trap.code(), StatusCode::DEADLINE_EXCEEDED, "{name}: {trap}");
+        context.interrupt_handle().interrupt();
+        let trap = context.invoke(&function, arguments).unwrap_err();
+        assert_eq!(trap.code(), StatusCode::CANCELLED, "{name}: {trap}");
+    }
+}
+
+#[test]
+fn sizes_of_a_product_beside_a_zero_need_not_fit() {
+    let target = buffer(&[0; 4]);
+    let huge = i64::from(u32::MAX);
+    let mut arguments = Vec::new();
+    for _ in 0..3 {
+        arguments.extend([reference(&target), Value::I64(0), Value::I64(0)]);
+    }
+    arguments.extend([huge, huge, 1].map(Value::I64));
+    arguments.extend([2, 0, 0, 1].map(Value::I32));
+    call("mmt4d", arguments).unwrap();
+}
