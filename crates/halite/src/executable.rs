@@ -12,7 +12,7 @@ use hal_local::{
     LookupError,
 };
 use hal_plugin::PluginManager;
-use vm::StatusCode;
+use vm::{InterruptHandle, StatusCode};
 
 use crate::{Error, Profiler, Tensor, Trust, session};
 
@@ -166,7 +166,9 @@ impl Executable {
     /// Fails when no loader takes its format, when it is damaged or for another machine, and when an import is missing.
     pub fn load(data: Vec<u8>, options: &ExecutableOptions) -> Result<Self, ExecutableError> {
         let profiler = options.profiler.as_ref();
-        let loaders = session::registry(Vec::new(), options.trust, &options.plugins, profiler);
+        let interrupt = InterruptHandle::default();
+        let (trust, plugins) = (options.trust, &options.plugins);
+        let loaders = session::registry(Vec::new(), trust, plugins, profiler, &interrupt);
         let dispatcher =
             session::new_dispatcher(options.threads, profiler).map_err(ExecutableError::Threads)?;
         let format = match &options.format {

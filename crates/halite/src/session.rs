@@ -55,6 +55,8 @@ pub struct SessionBuilder {
     threads: usize,
     trace_sink: Option<Arc<dyn TraceSink>>,
     profiler: Option<Profiler>,
+    interrupt: InterruptHandle,
+    lifecycle_fuel: Option<u64>,
 }
 
 impl SessionBuilder {
@@ -121,6 +123,20 @@ impl SessionBuilder {
         self
     }
 
+    /// Lets `handle` stop what the session runs, its initializers too, as well as what other sessions run that it was
+    /// given to.
+    pub fn interrupt_handle(mut self, handle: InterruptHandle) -> Self {
+        self.interrupt = handle;
+        self
+    }
+
+    /// Lets each initializer and finalizer run at most `instructions`; [`InvocationOptions`](crate::InvocationOptions)
+    /// limit the calls.
+    pub fn lifecycle_fuel(mut self, instructions: u64) -> Self {
+        self.lifecycle_fuel = Some(instructions);
+        self
+    }
+
     /// Loads the plugins, links the programs and runs their initializers.
     ///
     /// # Errors
@@ -135,7 +151,13 @@ impl SessionBuilder {
             Some(dispatcher) => watched(dispatcher, profiler),
             None => new_dispatcher(self.threads, profiler)?,
         };
-        let loaders = registry(self.loaders, self.trust, &plugins, profiler);
+        let loaders = registry(
+            self.loaders,
+            self.trust,
+            &plugins,
+            profiler,
+            &self.interrupt,
+        );
 
         check_execution_model(&self.programs, &self.modules)?;
 
@@ -160,9 +182,11 @@ impl SessionBuilder {
         for program in &self.programs {
             modules.push(Arc::<vm_bytecode::BytecodeModule>::clone(program.module()));
         }
-        let context = modules
-            .into_iter()
-            .fold(Context::builder(), ContextBuilder::module);
+        let context = Context::builder().interrupt_handle(self.interrupt);
+        let mut context = modules.into_iter().fold(context, ContextBuilder::module);
+        if let Some(fuel) = self.lifecycle_fuel {
+            context = context.lifecycle_fuel(fuel);
+        }
         let context = context
             .build()
             .map_err(|source| start_error(&self.programs, &program, source, self.trust))?;
@@ -188,6 +212,8 @@ impl Session {
             threads: 1,
             trace_sink: None,
             profiler: None,
+            interrupt: InterruptHandle::default(),
+            lifecycle_fuel: None,
         }
     }
 
@@ -333,6 +359,7 @@ pub(crate) fn registry(
     trust: Option<Trust>,
     plugins: &PluginManager,
     profiler: Option<&Profiler>,
+    interrupt: &InterruptHandle,
 ) -> LoaderRegistry {
     let mut loaders = own
         .into_iter()
@@ -343,7 +370,8 @@ pub(crate) fn registry(
         let system = SystemLibraryLoader::new(trust.loaders(), Some(provider));
         loaders = loaders.with(Arc::new(embedded)).with(Arc::new(system));
     }
-    loaders = loaders.with(Arc::new(VmvxLoader::new()));
+    let portable = VmvxLoader::new().interrupt_handle(interrupt.clone());
+    loaders = loaders.with(Arc::new(portable));
     match profiler {
         Some(profiler) => profiler.watch_loaders(loaders),
         None => loaders,

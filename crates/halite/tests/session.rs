@@ -65,6 +65,40 @@ fn a_portable_program_needs_no_trust() {
     assert_eq!(floats(&results.unwrap()[0]), [10.0, 20.0, 30.0, 40.0]);
 }
 
+/// Interrupts a session at the moment that a kernel is about to run.
+struct InterruptBefore(vm::InterruptHandle, halite::InlineDispatcher);
+
+impl halite::Dispatcher for InterruptBefore {
+    fn dispatch(
+        &self,
+        executable: &dyn hal_local::Executable,
+        dispatch: &hal_local::Dispatch<'_>,
+    ) -> Result<(), hal_local::DispatchError> {
+        self.0.interrupt();
+        self.1.dispatch(executable, dispatch)
+    }
+}
+
+#[test]
+fn an_interrupt_stops_a_portable_kernel() {
+    let handle = vm::InterruptHandle::default();
+    let dispatcher = InterruptBefore(handle.clone(), halite::InlineDispatcher::new());
+    let session = Session::builder()
+        .program(program(PORTABLE))
+        .interrupt_handle(handle.clone())
+        .dispatcher(std::sync::Arc::new(dispatcher))
+        .build()
+        .unwrap();
+    let arguments = [tensor(&[1.0; 4]), tensor(&[1.0; 4])];
+    let error = session.invoke("mul", &arguments).unwrap_err();
+    assert_eq!(error.status_code(), StatusCode::CANCELLED);
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let stopped_in_the_kernel = causes
+        .map(ToString::to_string)
+        .any(|text| text.contains("mul_dispatch"));
+    assert!(stopped_in_the_kernel, "{error:?}");
+}
+
 #[test]
 fn a_native_program_needs_trust() {
     let native = program("3.13.0/llvm-cpu/mul.vmfb");
