@@ -1,5 +1,9 @@
-//! Where the fixtures are: shared by the cross-crate tests and the fuzz targets.
-#![forbid(unsafe_code)]
+//! What the cross-crate tests and the fuzzer share: where the fixtures are, the fuzz targets, mutants of real
+//! files, and an allocator that counts.
+
+pub mod fuzz;
+pub mod memory;
+pub mod mutants;
 
 use std::path::{Path, PathBuf};
 

@@ -16,9 +16,11 @@ mod cases;
 mod ci;
 mod conformance;
 mod fixtures;
+mod fuzz;
 mod iree;
 #[path = "../../tests/all/manifest.rs"]
 mod manifest;
+mod mutants;
 mod plugins;
 mod process;
 mod readme;
@@ -95,6 +97,16 @@ const TASKS: &[Task] = &[
         name: "sanitize",
         run: sanitize::sanitize,
         help: "run tests under sanitizers and valgrind: [address] [thread] [valgrind] [package ...]",
+    },
+    Task {
+        name: "fuzz",
+        run: fuzz::fuzz,
+        help: "fuzz what takes any bytes: [--minutes N] [target ...]",
+    },
+    Task {
+        name: "mutants",
+        run: mutants::mutants,
+        help: "try mutants of modules, executables and plugins: [--count N] [--first N]",
     },
     Task {
         name: "conformance",

@@ -53,7 +53,7 @@ pub(crate) fn capture(command: &mut Command, limit: Duration) -> Result<Run> {
 }
 
 /// Waits for a child; `None` when a signal, its own or ours at the time limit, ended it.
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<i32>> {
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<i32>> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {

@@ -1,0 +1,4 @@
+//! The target `archive`.
+#![no_main]
+
+halite_fuzz::target!("archive");

@@ -1,0 +1,4 @@
+//! The target `argument_block`.
+#![no_main]
+
+halite_fuzz::target!("argument_block");

@@ -1,0 +1,4 @@
+//! The target `convention`.
+#![no_main]
+
+halite_fuzz::target!("convention");

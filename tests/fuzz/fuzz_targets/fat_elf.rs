@@ -1,0 +1,4 @@
+//! The target `fat_elf`.
+#![no_main]
+
+halite_fuzz::target!("fat_elf");

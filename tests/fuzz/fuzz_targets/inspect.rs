@@ -1,0 +1,4 @@
+//! The target `inspect`.
+#![no_main]
+
+halite_fuzz::target!("inspect");

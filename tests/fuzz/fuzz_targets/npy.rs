@@ -1,0 +1,4 @@
+//! The target `npy`.
+#![no_main]
+
+halite_fuzz::target!("npy");

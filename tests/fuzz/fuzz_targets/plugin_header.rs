@@ -1,0 +1,4 @@
+//! The target `plugin_header`.
+#![no_main]
+
+halite_fuzz::target!("plugin_header");

@@ -1,0 +1,4 @@
+//! The target `registry`.
+#![no_main]
+
+halite_fuzz::target!("registry");

@@ -1,0 +1,4 @@
+//! The target `run`.
+#![no_main]
+
+halite_fuzz::target!("run");

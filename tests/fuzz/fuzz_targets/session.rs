@@ -1,0 +1,4 @@
+//! The target `session`.
+#![no_main]
+
+halite_fuzz::target!("session");

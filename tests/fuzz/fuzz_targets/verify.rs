@@ -1,0 +1,4 @@
+//! The target `verify`.
+#![no_main]
+
+halite_fuzz::target!("verify");
