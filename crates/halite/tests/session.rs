@@ -68,7 +68,7 @@ fn a_portable_program_needs_no_trust() {
 /// Interrupts a session at the moment that a kernel is about to run.
 struct InterruptBefore(vm::InterruptHandle, halite::InlineDispatcher);
 
-impl halite::Dispatcher for InterruptBefore {
+impl Dispatcher for InterruptBefore {
     fn dispatch(
         &self,
         executable: &dyn hal_local::Executable,
@@ -86,7 +86,7 @@ fn an_interrupt_stops_a_portable_kernel() {
     let session = Session::builder()
         .program(program(PORTABLE))
         .interrupt_handle(handle.clone())
-        .dispatcher(std::sync::Arc::new(dispatcher))
+        .dispatcher(Arc::new(dispatcher))
         .build()
         .unwrap();
     let arguments = [tensor(&[1.0; 4]), tensor(&[1.0; 4])];
