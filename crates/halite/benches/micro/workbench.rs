@@ -142,9 +142,11 @@ fn trust() -> hal_local::Trust {
     unsafe { hal_local::Trust::native_code() }
 }
 
-/// Returns a `vm.buffer` of the bytes of a text.
+/// Returns a `vm.buffer` of the bytes of a text: constant, as the texts of a compiled program are.
 pub(crate) fn bytes(text: &str) -> Result<Value, vm::Trap> {
-    let buffer = Buffer::copied_from(text.as_bytes(), Access::HOST_CONSTANT)?;
+    let bytes = text.as_bytes().to_vec();
+    let range = 0..bytes.len();
+    let buffer = Buffer::constant(Arc::new(bytes), range, Access::HOST_CONSTANT)?;
     Ok(Value::Buffer(buffer))
 }
 
