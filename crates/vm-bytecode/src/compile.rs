@@ -4,7 +4,9 @@
 //! block become steps, calls get their argument plan, and, unless asked not to, a comparison and the branch on it become
 //! one step.
 
-use vm::argument_block::{align_words, span_word_alignment};
+use std::collections::HashSet;
+
+use vm::argument_block::{CONSTANT_REF, align_words, span_word_alignment};
 use vm::{Atom, CallingConvention, Item};
 
 use crate::code::{AnyReg, FunctionRef, Instruction, Operand, Register, RemapPair};
@@ -61,6 +63,9 @@ struct Compiler<'a> {
     jumps: Vec<usize>,
     /// Offset of the instruction that is compiled, with [`CONTINUES`] after its first step.
     offset: u32,
+    /// Constants that the next call of an import takes as they are: their ref registers are null, see
+    /// [`Compiler::passed_on`].
+    passed_on: Vec<(u16, u32)>,
 }
 
 /// Target of a branch table: a block, or the copies on the way to one.
@@ -101,6 +106,7 @@ impl<'a> Compiler<'a> {
             block_starts: Vec::new(),
             jumps: Vec::new(),
             offset: 0,
+            passed_on: Vec::new(),
         }
     }
 
@@ -119,7 +125,10 @@ impl<'a> Compiler<'a> {
                             self.conditional(compare, &branch, index);
                         }
                     }
-                    None => self.instruction(&instruction, index),
+                    None => match passed_on(&instruction, instructions.clone()) {
+                        Some((register, constant)) => self.pass_on(register, constant),
+                        None => self.instruction(&instruction, index),
+                    },
                 }
             }
         }
@@ -199,6 +208,7 @@ impl<'a> Compiler<'a> {
                     self.function.convention().results(),
                 );
                 self.returns.extend(values);
+                move_last(&mut self.returns[start..]);
                 let (x, y) = (index32(start), index32(self.returns.len() - start));
                 self.emit(Step {
                     x,
@@ -326,6 +336,15 @@ impl<'a> Compiler<'a> {
             }
             (op, operands) => self.plain(op, instruction, operands),
         }
+    }
+
+    /// Compiles the load of a constant that [`passed_on`] found: the call names the constant itself.
+    fn pass_on(&mut self, register: u16, constant: u32) {
+        self.passed_on.push((register, constant));
+        self.emit(Step {
+            a: register,
+            ..Step::new(StepKind::ConstRefZero)
+        });
     }
 
     /// Compiles an instruction whose operands fit a step as they are.
@@ -626,6 +645,7 @@ impl<'a> Compiler<'a> {
                     arguments,
                     results,
                     known,
+                    &mut self.passed_on,
                     self.argument_words,
                 );
                 self.import_calls.push(call);
@@ -712,6 +732,18 @@ fn argument_registers(convention: &CallingConvention) -> Vec<Value> {
         .collect()
 }
 
+/// Takes the MOVE bit from all but the last mention of a ref: it may be returned twice.
+fn move_last(values: &mut [Value]) {
+    let mut seen = HashSet::new();
+    for value in values.iter_mut().rev() {
+        if let Value::Ref(bits) = value
+            && !seen.insert(*bits & REF_MASK)
+        {
+            *bits &= REF_MASK;
+        }
+    }
+}
+
 /// Pairs registers with the atoms whose values they hold.
 fn values<'r>(registers: &'r [AnyReg], atoms: &'r [Atom]) -> impl Iterator<Item = Value> + use<'r> {
     registers
@@ -738,8 +770,66 @@ pub(crate) fn copy(source: Value, target: Value) -> Copy {
     }
 }
 
+/// Returns the register and the ordinal of a constant that `load` loads for nothing but to be moved into the call of an
+/// import that follows in its block: as `rest` begins.
+///
+/// Looks only as far as a compiler puts a call's arguments before it.
+fn passed_on<'a>(
+    load: &Instruction<'a>,
+    rest: impl Iterator<Item = Instruction<'a>>,
+) -> Option<(u16, u32)> {
+    const REACH: usize = 16;
+    let (Opcode::ConstRefRodata, [Operand::Rodata(constant), Operand::Ref(register)]) =
+        (load.op(), load.operands())
+    else {
+        return None;
+    };
+    let register = register.ordinal();
+    let names = |operand: AnyReg| operand.bits() & !MOVE_BIT == register | REF_BIT;
+    let user = rest.take(REACH).find(|instruction| {
+        instruction.operands().iter().any(|operand| match *operand {
+            Operand::Ref(operand) => operand.ordinal() == register,
+            Operand::Registers(list) => instruction.registers(list).iter().any(|reg| names(*reg)),
+            Operand::Remap(range) => instruction
+                .remap(range)
+                .iter()
+                .any(|pair| names(pair.source) || names(pair.target)),
+            _ => false,
+        })
+    })?;
+    let arguments = match (user.op(), user.operands()) {
+        (
+            Opcode::Call,
+            [
+                Operand::Function(FunctionRef::Import(_)),
+                Operand::Registers(list),
+                _,
+            ],
+        )
+        | (
+            Opcode::CallVariadic,
+            [
+                Operand::Function(FunctionRef::Import(_)),
+                _,
+                Operand::Registers(list),
+                _,
+            ],
+        ) => user.registers(*list),
+        _ => return None,
+    };
+    let mut mentions = arguments.iter().filter(|argument| names(**argument));
+    let is_moved = |argument: &AnyReg| argument.bits() & MOVE_BIT != 0;
+    let passed = mentions.next().is_some_and(is_moved) && mentions.next().is_none();
+    (passed && *constant < CONSTANT_REF - 1).then_some((register, *constant))
+}
+
 /// Plans the call of an import and appends its block to `blocks`: the layout is the one of `vm::argument_block`.
-/// `known` tells what a register holds at the call, if that is always the same.
+/// `known` tells what a register holds at the call, if that is always the same; `passed_on` has the ref registers in
+/// whose place the call takes a constant, and loses those that it takes.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the operands of an instruction, and two tables"
+)]
 fn import_call(
     import: u32,
     convention: &CallingConvention,
@@ -747,6 +837,7 @@ fn import_call(
     arguments: &[AnyReg],
     results: &[AnyReg],
     known: impl Fn(u16) -> Option<u32>,
+    passed_on: &mut Vec<(u16, u32)>,
     blocks: &mut Vec<u32>,
 ) -> ImportCall {
     let mut block = Vec::new();
@@ -761,9 +852,15 @@ fn import_call(
         block.resize(start + atom.word_count(), 0);
         match value(*register, atom) {
             Value::Ref(bits) => {
-                block[start] = u32::from(bits & REF_MASK);
+                let register = bits & REF_MASK;
+                let constant = passed_on.iter().position(|(passed, _)| *passed == register);
+                if let Some(position) = constant {
+                    block[start] = passed_on.swap_remove(position).1 | CONSTANT_REF;
+                    return;
+                }
+                block[start] = u32::from(register);
                 if bits & MOVE_BIT != 0 {
-                    consumed.push(bits & REF_MASK);
+                    consumed.push(register);
                 }
             }
             Value::Word(register) => match known(register) {

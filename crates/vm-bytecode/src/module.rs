@@ -13,7 +13,7 @@ use vm::{
 };
 
 use crate::compile::{Fusion, compile};
-use crate::interpreter::{Fast, Interpreter, Metered, REF_MASK, Stack, Window};
+use crate::interpreter::{Fast, Interpreter, Metered, Stack, Window, take_or_clone};
 use crate::program::{CONTINUES, Function, Program, Value};
 use crate::{DebugDatabase, LoadError, ModuleDef, VerifiedModule};
 
@@ -32,7 +32,8 @@ pub struct BytecodeModule {
     exports: Box<[Export]>,
     imports: Box<[Import]>,
     dependencies: Box<[vm::Dependency]>,
-    rodata: Box<[Arc<Buffer>]>,
+    /// The constants, as refs to their buffers.
+    rodata: Box<[Ref]>,
 }
 
 impl BytecodeModule {
@@ -47,9 +48,9 @@ impl BytecodeModule {
         let rodata = def.rodata.iter().map(|segment| {
             let bytes =
                 Buffer::constant(Arc::clone(&owner), segment.range.clone(), Access::CONSTANT);
-            bytes.unwrap_or_else(|_| {
+            Ref::Buffer(bytes.unwrap_or_else(|_| {
                 unreachable!("the verifier checked that the file has the range")
-            })
+            }))
         });
         Ok(Arc::new(Self {
             exports: exports(&verified),
@@ -218,10 +219,10 @@ impl BytecodeInstance {
         self.module.name()
     }
 
-    /// Returns a rodata segment.
+    /// Returns the rodata segments, by ordinal.
     #[inline]
-    pub(crate) fn rodata(&self, ordinal: u32) -> &Arc<Buffer> {
-        &self.module.rodata[ordinal as usize]
+    pub(crate) fn rodata(&self) -> &[Ref] {
+        &self.module.rodata
     }
 
     /// Returns the element type at an index of the type table.
@@ -358,7 +359,7 @@ impl BytecodeInstance {
             interpreter.run::<Fast>(stack)?
         };
         let (_, window) = stack.window();
-        push_results(&function.returns[returns], &window, call.results);
+        push_results(&function.returns[returns], window, call.results);
         Ok(())
     }
 
@@ -423,15 +424,12 @@ impl BytecodeInstance {
     }
 }
 
-fn push_results(values: &[Value], window: &Window<'_>, results: &mut Results) {
+fn push_results(values: &[Value], window: Window<'_>, results: &mut Results) {
     for &value in values {
         match value {
             Value::Word(register) => results.push_i32(window.registers.i32(register)),
             Value::Pair(register) => results.push_i64(window.registers.i64(register)),
-            // Retained, not moved: a function may return one ref twice. The frame's own is released with it.
-            Value::Ref(operand) => {
-                results.push_ref(window.refs[usize::from(operand & REF_MASK)].clone());
-            }
+            Value::Ref(operand) => results.push_ref(take_or_clone(window.refs, operand)),
         }
     }
 }

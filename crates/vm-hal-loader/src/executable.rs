@@ -176,7 +176,9 @@ mod tests {
     #[test]
     fn many_names_keep_their_answers_while_slots_run_out() {
         let executable = HalExecutable::new(Arc::new(Numbered(100)));
-        let names: Vec<_> = (0..1000).map(|index| constant(&(index % 100).to_string())).collect();
+        let names: Vec<_> = (0..1000)
+            .map(|index| constant(&(index % 100).to_string()))
+            .collect();
         for _ in 0..3 {
             for (index, name) in (0u32..).zip(&names) {
                 assert_eq!(executable.lookup(name), Ok(index % 100));
@@ -190,7 +192,11 @@ mod tests {
         let name = constant("0");
         assert_eq!(executable.lookup(&name), Ok(0));
         let known = executable.slots.iter().filter_map(OnceLock::get);
-        assert!(known.into_iter().any(|known| Arc::ptr_eq(&known.name, &name)));
+        assert!(
+            known
+                .into_iter()
+                .any(|known| Arc::ptr_eq(&known.name, &name))
+        );
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! two; a span is a count word, then, if the count is not zero, its tuples aligned to two words when they hold a
 //! 64-bit value or a ref. Nothing is derived from a struct of the same members, whose tail padding differs.
 //!
-//! A ref is not stored in its slot: the slot's first word is an index into the refs of the block, or [`NULL_REF`], and
-//! the other three are zero. A call can so borrow the refs of its caller without counting them.
+//! A ref is not stored in its slot: the slot's first word is an index into the refs of the block, or into its constants
+//! with [`CONSTANT_REF`], or [`NULL_REF`], and the other three are zero. A call can so borrow the refs of its caller, and
+//! the constants of its caller's module, without counting them.
 
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ use crate::{
 
 /// Index in the slot of a null ref.
 pub const NULL_REF: u32 = u32::MAX;
+
+/// Flag of an index that counts in the constants of a block instead of its refs.
+pub const CONSTANT_REF: u32 = 1 << 31;
 
 /// Returns the alignment in words that the tuples of a span take.
 #[must_use]
@@ -41,13 +45,25 @@ pub const fn align_words(offset: usize, alignment: usize) -> usize {
 pub struct ArgumentBlock<'a> {
     words: &'a [u32],
     refs: &'a [Ref],
+    constants: &'a [Ref],
 }
 
 impl<'a> ArgumentBlock<'a> {
     /// Returns the block of these words and refs.
     #[must_use]
     pub fn new(words: &'a [u32], refs: &'a [Ref]) -> Self {
-        Self { words, refs }
+        Self::with_constants(words, refs, &[])
+    }
+
+    /// Returns the block of these words and refs, whose slots may also index `constants`, with [`CONSTANT_REF`].
+    #[must_use]
+    #[inline]
+    pub fn with_constants(words: &'a [u32], refs: &'a [Ref], constants: &'a [Ref]) -> Self {
+        Self {
+            words,
+            refs,
+            constants,
+        }
     }
 
     /// Returns the words.
@@ -56,7 +72,7 @@ impl<'a> ArgumentBlock<'a> {
         self.words
     }
 
-    /// Returns the refs that slots index.
+    /// Returns the refs that slots index without a flag.
     #[must_use]
     pub fn refs(&self) -> &'a [Ref] {
         self.refs
@@ -86,13 +102,16 @@ impl<'a> ArgumentBlock<'a> {
     /// Returns the ref that a slot with this index names.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the index lies outside the refs and is not [`NULL_REF`].
+    /// `INVALID_ARGUMENT` when the index lies outside the refs and the constants and is not [`NULL_REF`].
     #[inline]
     pub fn resolve(&self, index: u32) -> Result<&'a Ref> {
-        match self.refs.get(index as usize) {
+        if let Some(reference) = self.refs.get(index as usize) {
+            return Ok(reference);
+        }
+        match self.constants.get((index ^ CONSTANT_REF) as usize) {
             Some(reference) => Ok(reference),
             None if index == NULL_REF => Ok(&Ref::Null),
-            None => Err(bad_index(index, self.refs.len())),
+            None => Err(bad_index(index, self.refs.len(), self.constants.len())),
         }
     }
 }
@@ -380,10 +399,7 @@ impl ArgumentWriter {
     /// Returns the block.
     #[must_use]
     pub fn block(&self) -> ArgumentBlock<'_> {
-        ArgumentBlock {
-            words: &self.words,
-            refs: &self.refs,
-        }
+        ArgumentBlock::new(&self.words, &self.refs)
     }
 
     fn align(&mut self, alignment: usize) {
@@ -424,9 +440,7 @@ impl Results {
     /// Appends a 64-bit integer.
     #[inline]
     pub fn push_i64(&mut self, value: i64) {
-        let [low, high] = halves(value.cast_unsigned());
-        self.words.push(low);
-        self.words.push(high);
+        self.words.extend(halves(value.cast_unsigned()));
     }
 
     /// Appends a 32-bit float.
@@ -484,12 +498,12 @@ impl Results {
     /// # Errors
     /// `INTERNAL` when they do not fit the convention: the callee is wrong.
     pub fn take_values(&mut self, convention: &CallingConvention) -> Result<Vec<Value>> {
-        let (mut at, mut refs) = (0, self.refs.drain(..));
+        let (mut at, mut refs) = (0, self.refs.iter_mut());
         let mut values = Vec::with_capacity(convention.results().len());
         for atom in convention.results() {
             if *atom == Atom::Ref {
                 let reference = refs.next().ok_or_else(|| result_mismatch(convention))?;
-                values.push(Value::Ref(reference));
+                values.push(Value::Ref(core::mem::take(reference)));
                 continue;
             }
             let words = self.words.get(at..at + atom.word_count());
@@ -505,8 +519,7 @@ impl Results {
         if at != self.words.len() || refs.next().is_some() {
             return Err(result_mismatch(convention));
         }
-        drop(refs);
-        self.words.clear();
+        self.clear();
         Ok(values)
     }
 }
@@ -535,8 +548,13 @@ fn span_too_long(count: usize, left: usize) -> Trap {
 }
 
 #[cold]
-fn bad_index(index: u32, count: usize) -> Trap {
-    Trap::invalid_argument(format!("argument block names ref {index} of {count}"))
+fn bad_index(index: u32, ref_count: usize, constant_count: usize) -> Trap {
+    let (kind, count) = match index & CONSTANT_REF {
+        0 => ("ref", ref_count),
+        _ => ("constant", constant_count),
+    };
+    let index = index & !CONSTANT_REF;
+    Trap::invalid_argument(format!("argument block names {kind} {index} of {count}"))
 }
 
 #[cold]

@@ -36,8 +36,8 @@ impl Interpreter<'_> {
         stack.pop();
     }
 
-    /// Calls an import.
-    #[inline]
+    /// Calls an import. Inlined into the loop, where what it is given is at hand.
+    #[inline(always)]
     pub(super) fn call_import(
         &self,
         call: &ImportCall,
@@ -54,6 +54,7 @@ impl Interpreter<'_> {
 
     /// Calls an import that may answer `DEFERRED`, again and again until it gives another answer. Each time counts as
     /// an instruction.
+    #[inline(never)]
     pub(super) fn call_import_until_done(
         &self,
         call: &ImportCall,
@@ -76,7 +77,7 @@ impl Interpreter<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_import(
         &self,
         call: &ImportCall,
@@ -89,7 +90,7 @@ impl Interpreter<'_> {
         let Some(target) = self.instance.import(call.import) else {
             return Err(self.instance.unresolved(call.import));
         };
-        // The block has all but the numbers that vary; refs are named by the registers of the caller.
+        // The block has all but the numbers that vary; refs are named by the registers of the caller or by its constants.
         let words = &mut words[call.block.clone()];
         for &(register, at) in &call.words {
             words[at as usize] = registers.word(register);
@@ -100,7 +101,8 @@ impl Interpreter<'_> {
         }
         results.clear();
         let invocation: &Invocation<'_> = self.invocation;
-        invocation.call_or_resume(target, ArgumentBlock::new(words, refs), results, resuming)?;
+        let block = ArgumentBlock::with_constants(words, refs, self.instance.rodata());
+        invocation.call_or_resume(target, block, results, resuming)?;
         if results.words().len() != call.result_words || results.refs().len() != call.result_refs {
             return Err(self.instance.wrong_results(call.import));
         }
@@ -116,8 +118,11 @@ impl Interpreter<'_> {
                     word += 1;
                 }
                 Value::Pair(register) => {
-                    registers.set_word(register, results.words()[word]);
-                    registers.set_word(register | 1, results.words()[word + 1]);
+                    let [low, high] = results.words()[word..word + 2] else {
+                        unreachable!("the range has two words");
+                    };
+                    registers.set_word(register, low);
+                    registers.set_word(register | 1, high);
                     word += 2;
                 }
                 Value::Ref(register) => {

@@ -20,10 +20,10 @@ use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
 
 use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
-use stack::{set_ref, take_or_clone};
+use stack::set_ref;
 
 use list::{list, set_list};
-pub(crate) use stack::{Copy, MOVE_BIT, REF_MASK, Stack, Window};
+pub(crate) use stack::{Copy, MOVE_BIT, REF_MASK, Stack, Window, take_or_clone};
 
 /// How the loop runs.
 pub(crate) trait Mode {
@@ -272,11 +272,8 @@ impl Interpreter<'_> {
                 StepKind::ConstI64 | StepKind::ConstF64 => r.set_pair(step.a, step.immediate64()),
                 StepKind::ConstRefZero => set_ref(refs, step.a, Ref::Null),
                 StepKind::ConstRefRodata => {
-                    set_ref(
-                        refs,
-                        step.a,
-                        Ref::Buffer(Arc::clone(self.instance.rodata(step.y))),
-                    );
+                    let constant = &self.instance.rodata()[step.y as usize];
+                    set_ref(refs, step.a, constant.clone());
                 }
 
                 // Lists.

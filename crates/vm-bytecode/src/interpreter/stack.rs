@@ -121,6 +121,8 @@ pub(crate) struct Frame {
     registers_end: usize,
     /// Offset of its refs on the stack.
     refs: usize,
+    /// Offset of the end of its refs.
+    refs_end: usize,
     /// Bytes it counts for.
     cost: usize,
 }
@@ -129,6 +131,7 @@ pub(crate) struct Frame {
 #[derive(Debug)]
 pub(crate) struct Stack {
     registers: Vec<u8>,
+    /// Invariant: those of no frame are null.
     refs: Vec<Ref>,
     frames: Vec<Frame>,
     cost: usize,
@@ -180,39 +183,48 @@ impl Stack {
         if self.cost + cost > MAX_STACK_BYTES {
             return Err(too_deep(self.frames.len()));
         }
-        let registers = self.frames.last().map_or(0, |top| top.registers_end);
-        let end = registers + register_bytes;
-        if end + WINDOW_BYTES > self.registers.len() {
-            self.grow(registers, end);
+        let (registers, refs) = match self.frames.last() {
+            Some(top) => (top.registers_end, top.refs_end),
+            None => (0, 0),
+        };
+        let (registers_end, refs_end) = (registers + register_bytes, refs + ref_count);
+        if registers_end + WINDOW_BYTES > self.registers.len() {
+            self.grow(registers, registers_end);
         }
-        self.registers[registers..end].fill(0);
-        let refs = self.refs.len();
-        self.refs.resize(refs + ref_count, Ref::Null);
+        self.registers[registers..registers_end].fill(0);
+        if refs_end > self.refs.len() {
+            self.refs.resize(refs_end, Ref::Null);
+        }
         self.cost += cost;
         self.frames.push(Frame {
             function,
             next: 0,
             registers,
-            registers_end: end,
+            registers_end,
             refs,
+            refs_end,
             cost,
         });
         Ok(())
     }
 
     /// Pops the top frame and releases its refs.
-    pub(super) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         if let Some(top) = self.frames.pop() {
-            self.refs.truncate(top.refs);
             self.cost -= top.cost;
+            for reference in &mut self.refs[top.refs..top.refs_end] {
+                if !reference.is_null() {
+                    *reference = Ref::Null;
+                }
+            }
         }
     }
 
     /// Pops all frames and releases their refs.
     pub(crate) fn unwind(&mut self) {
-        self.frames.clear();
-        self.refs.clear();
-        self.cost = 0;
+        while !self.frames.is_empty() {
+            self.pop();
+        }
     }
 
     /// Borrows the top frame.
@@ -227,7 +239,7 @@ impl Stack {
             .expect("`push` leaves a window after each frame");
         let window = Window {
             registers: Registers(registers),
-            refs: &mut self.refs[frame.refs..],
+            refs: &mut self.refs[frame.refs..frame.refs_end],
             words: &mut self.words,
             results: &mut self.results,
         };
@@ -327,7 +339,7 @@ pub(super) fn set_ref(refs: &mut [Ref], operand: u16, value: Ref) {
 
 /// Returns the ref an operand names: moved out of its register if it says so, else retained.
 #[inline]
-pub(super) fn take_or_clone(refs: &mut [Ref], operand: u16) -> Ref {
+pub(crate) fn take_or_clone(refs: &mut [Ref], operand: u16) -> Ref {
     let slot = &mut refs[usize::from(operand & REF_MASK)];
     if operand & MOVE_BIT != 0 {
         core::mem::take(slot)

@@ -185,7 +185,7 @@ impl VerifiedFunction {
     pub fn instructions(
         &self,
         block: &Block,
-    ) -> impl ExactSizeIterator<Item = Instruction<'_>> + use<'_> {
+    ) -> impl ExactSizeIterator<Item = Instruction<'_>> + Clone + use<'_> {
         block
             .instructions()
             .map(|index| self.code.instruction(index))

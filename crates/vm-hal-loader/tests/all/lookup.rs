@@ -107,12 +107,12 @@ fn a_remembered_name_is_not_freed_and_their_number_is_bounded() {
             Arc::downgrade(&name)
         })
         .collect();
-    assert!(weak[4999].upgrade().is_some());
-    let alive = weak.iter().filter(|name| name.upgrade().is_some()).count();
-    assert!(alive <= 4096, "{alive}");
+    let alive = || weak.iter().filter(|name| name.upgrade().is_some()).count();
+    assert!(weak[0].upgrade().is_some());
+    assert!(alive() < 100, "{}", alive());
     drop(executable);
     program.loader.loaded.lock().unwrap().clear();
-    assert!(weak[4999].upgrade().is_none());
+    assert_eq!(alive(), 0);
 }
 
 #[test]
