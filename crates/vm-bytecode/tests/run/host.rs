@@ -79,8 +79,8 @@ impl Host {
     /// Builds the module. Its state in a context is the number of answers that are still to be deferred.
     pub(crate) fn module(&self) -> Arc<dyn Module> {
         let host = || self.clone();
-        let (token, interrupt, note, deferred, call_back) =
-            (host(), host(), host(), host(), host());
+        let (token, tokens, interrupt, note, deferred, call_back) =
+            (host(), host(), host(), host(), host(), host());
         NativeModule::builder_with_state("host", 0, || Cell::new(0))
             .ref_type(&TOKEN_TYPE)
             .function("add", |_: &Cell<i32>, a: i32, b: i32| {
@@ -100,7 +100,12 @@ impl Host {
                 Err::<(), _>(Trap::new(code, "as the argument says"))
             })
             .function("token", move |_: &Cell<i32>| Ok((token.token(),)))
+            .function("tokens", move |_: &Cell<i32>| {
+                Ok((i32::try_from(tokens.tokens_alive()).unwrap_or(i32::MAX),))
+            })
             .function("pass", |_: &Cell<i32>, value: Ref| Ok((value,)))
+            .raw_function("owners", "0r_i", |_, call| owners(call))
+            .raw_function("owners_of_two", "0rr_i", |_, call| owners(call))
             .raw_function("call_back", "0ii_i", move |_, call| {
                 call_back_in(&call_back, call)
             })
@@ -115,6 +120,14 @@ impl Host {
             .build()
             .unwrap()
     }
+}
+
+/// Returns how many refs there are to the buffer that is the first argument.
+fn owners(call: &mut Call<'_, '_>) -> Result<()> {
+    let count = Arc::strong_count(call.arguments.reader().buffer()?);
+    call.results
+        .push_i32(i32::try_from(count).unwrap_or(i32::MAX));
+    Ok(())
 }
 
 /// Returns 1000 times the fixed argument, and the sum over all tuples with the length of each buffer.
