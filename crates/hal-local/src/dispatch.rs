@@ -112,6 +112,12 @@ impl<'a> Dispatch<'a> {
         self.bindings
     }
 
+    /// Returns the span of running the dispatch.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn span(&self) -> tracing::Span {
+        tracing::debug_span!("dispatch", kernel = %self.export, workgroups = self.grid.total())
+    }
+
     /// Returns the numbers of all workgroups.
     #[must_use]
     #[inline]

@@ -52,6 +52,8 @@ impl Dispatcher for InlineDispatcher {
         executable: &dyn Executable,
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError> {
+        #[cfg(feature = "tracing")]
+        let _span = dispatch.span().entered();
         self.callers.with_worker(dispatch, |worker| {
             executable.run(dispatch, dispatch.tiles(), worker)
         })

@@ -35,6 +35,11 @@
 //!
 //! Executable library ABI 0.5 and 0.6 (`docs/abi.md`, section 8) are read into one form by `library`.
 //! Past it no code asks for a version.
+//!
+//! # Features
+//!
+//! `tracing` adds the spans `load_executable`, `dispatch` and, for what a worker of a pool does of one, `work`,
+//! of the [`tracing`](https://docs.rs/tracing) crate.
 
 #![deny(unsafe_code)]
 

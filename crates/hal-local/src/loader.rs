@@ -117,6 +117,8 @@ impl LoaderRegistry {
     /// Returns the error of the loader that took the executable for its own, or
     /// [`LoadError::NoLoader`] if none did.
     pub fn load(&self, params: &ExecutableParams<'_>) -> Result<Arc<dyn Executable>, LoadError> {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!("load_executable", format = params.format).entered();
         let mut asked = Vec::new();
         for loader in &self.loaders {
             if !loader.supports_format(params.format) {

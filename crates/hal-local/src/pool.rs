@@ -145,6 +145,8 @@ impl Dispatcher for PoolDispatcher {
         executable: &dyn Executable,
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError> {
+        #[cfg(feature = "tracing")]
+        let _span = dispatch.span().entered();
         self.callers.with_worker(dispatch, |worker| {
             let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
             if alone || dispatch.tiles().end <= 1 {

@@ -82,6 +82,10 @@
 //! | `manager`, `resolver`, `snapshot` | [`PluginManager`], [`Resolver`] and the cell that publishes the registrations |
 //! | `spec`, `source`, `plugin` | [`PluginSpec`], how code is found and mapped, and [`Plugin`] with the memory it is lent |
 //! | `error` | the errors and their status codes |
+//!
+//! # Features
+//!
+//! `tracing` adds the spans `load_plugin` and `resolve` of the [`tracing`](https://docs.rs/tracing) crate.
 
 #![deny(unsafe_code)]
 

@@ -60,6 +60,8 @@ pub(crate) fn resolve_from<P: ImportProvider + ?Sized>(
     if names.is_empty() {
         return Ok(());
     }
+    #[cfg(feature = "tracing")]
+    let _span = tracing::debug_span!("resolve", names = names.len()).entered();
     let (functions, contexts) = imports.slots.prepare(names.len());
     let mut request = ResolveRequest::new(names, functions, contexts, &mut imports.keep_alives);
     let result = match provider {

@@ -16,6 +16,7 @@ mod json;
 mod output;
 mod page;
 mod plugins;
+mod spans;
 mod traces;
 mod trust;
 
@@ -24,6 +25,8 @@ use std::ffi::OsString;
 use std::io::{BufWriter, Read, Write};
 
 use clap::Parser;
+
+pub use spans::log_spans;
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;

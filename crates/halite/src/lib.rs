@@ -33,6 +33,12 @@
 //! | [`text`], [`npy`], [`compare`] | the formats of IREE's tools and NumPy, comparison of results |
 //! | [`inspect`] | what files are and hold, and whether a program would run here |
 //!
+//! # Features
+//!
+//! `tracing` adds spans of the [`tracing`](https://docs.rs/tracing) crate, all at its level `DEBUG`: `load_module`,
+//! `load_executable`, `load_plugin`, `link`, `resolve`, `invoke`, `dispatch`, and `work` for what a worker does of a
+//! dispatch. Without it nothing of that is compiled in.
+//!
 //! # Safety
 //!
 //! Any bytes may be loaded as a program; bad ones give an error. Running its kernels is another matter: compiled

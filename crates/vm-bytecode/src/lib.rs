@@ -20,6 +20,10 @@
 //! resolved branches and prepared calls, which the interpreter runs.
 //!
 //! The instruction set is one table; [`Opcode`] and all that knows opcodes is derived from it.
+//!
+//! # Features
+//!
+//! `tracing` adds the span `load_module` of the [`tracing`](https://docs.rs/tracing) crate, and those of `vm`.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

@@ -42,6 +42,9 @@ impl BytecodeModule {
     /// # Errors
     /// Fails when the bytes are not a module, are damaged, need what this runtime does not have, or do not verify.
     pub fn load(owner: Arc<dyn BytesOwner>) -> core::result::Result<Arc<Self>, LoadError> {
+        #[cfg(feature = "tracing")]
+        let _span =
+            tracing::debug_span!("load_module", byte_length = owner.bytes().len()).entered();
         let verified = VerifiedModule::load(owner.bytes())?;
         let def = verified.def();
         let program = compile(&verified, Fusion::Fused);

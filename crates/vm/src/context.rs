@@ -123,6 +123,8 @@ impl ContextBuilder {
             types.extend(module.ref_types());
         }
         for module in self.modules {
+            #[cfg(feature = "tracing")]
+            let _span = tracing::debug_span!("link", module = module.name()).entered();
             check_dependencies(&*module, &context.modules)?;
             let imports = module
                 .imports()
@@ -306,6 +308,8 @@ impl Context {
         arguments: impl IntoIterator<Item = Value>,
         options: InvocationOptions<'_>,
     ) -> Result<Vec<Value>> {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!("invoke", function = function.name()).entered();
         let mut scratch = self.idle_scratch.take().unwrap_or_default();
         scratch.results.clear();
         let values = scratch

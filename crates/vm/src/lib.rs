@@ -23,6 +23,10 @@
 //! assert!(matches!(results[..], [Value::I32(42)]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Features
+//!
+//! `tracing` adds the spans `link` and `invoke` of the [`tracing`](https://docs.rs/tracing) crate.
 #![deny(unsafe_code)]
 
 #[cfg(doctest)]

@@ -70,6 +70,13 @@ impl<'a> Job<'a> {
     /// one that failed were run, and the failure with the lowest number is that of the first
     /// workgroup that fails at all, whatever the timing.
     pub(super) fn help(&self, worker: &mut Worker) {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!(
+            "work",
+            kernel = %self.dispatch.export(),
+            worker = worker.id()
+        )
+        .entered();
         // Relaxed: that a chunk is taken once needs no order, and what threads wrote becomes
         // visible through the gate.
         while !self.stopped.load(Ordering::Relaxed) {

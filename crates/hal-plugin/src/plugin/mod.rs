@@ -62,6 +62,8 @@ impl Plugin {
     /// after `resolve` returns, and every function it resolves may be called from any thread with
     /// the context beside it until `unload`.
     pub unsafe fn load(spec: &PluginSpec) -> Result<Self, PluginError> {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!("load_plugin", path = %spec.path().display()).entered();
         let parameters: Vec<Parameter<'_>> = spec.parameters().collect();
         match spec.format() {
             PluginFormat::System => {

@@ -22,6 +22,7 @@ use crate::{Streams, inputs, output};
   halite run --module=mul.vmfb --function=mul --input=4xf32=1,2,3,4 --input=4xf32=10,20,30,40
 
 Flags may also be spelled with dashes, and read from a file with --flagfile=PATH, one on each line.
+With HALITE_LOG=debug in the environment, loading, linking, calls and dispatches are written to standard error as they end.
 Native code of the named modules and plugins is run: name only those that you trust.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
