@@ -20,6 +20,7 @@ fn run(row: &Row) -> Run {
         stdin: &mut std::io::empty(),
         stdout: &mut stdout,
         stderr: &mut stderr,
+        color: false,
     };
     let status = halite_cli::main_with(arguments.into_iter().map(Into::into), &mut streams);
     Run {

@@ -5,9 +5,11 @@ use core::fmt;
 use std::error::Error;
 use std::io;
 
+use clap::builder::Styles;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use halite::StatusCode;
 
+use crate::page::Page;
 use crate::{Streams, hints};
 
 /// Why the command does not end with status 0.
@@ -125,9 +127,31 @@ impl Failure {
                 writeln!(streams.stdout, "{}", error.to_string().trim_end())
             }
             // The parser's messages begin with `error:` and end with a line break.
+            Self::Arguments(error) if streams.color => {
+                write!(streams.stderr, "{}", error.render().ansi())
+            }
             Self::Arguments(error) => write!(streams.stderr, "{error}"),
-            _ => write!(streams.stderr, "error: {self}"),
+            _ => self.report_lines(streams),
         }
+    }
+
+    /// Writes the lines of a failure, without what a terminal would obey in them.
+    fn report_lines(&self, streams: &mut Streams<'_>) -> io::Result<()> {
+        let styles = match streams.color {
+            true => Styles::styled(),
+            false => Styles::plain(),
+        };
+        let (error, hint) = (styles.get_error(), styles.get_valid());
+        write!(streams.stderr, "{error}error:{error:#} ")?;
+        for line in self.to_string().lines() {
+            let mut page = Page::default();
+            page.line(0, line);
+            match page.text().strip_prefix("hint: ") {
+                Some(rest) => write!(streams.stderr, "{hint}hint:{hint:#} {rest}")?,
+                None => streams.stderr.write_all(page.text().as_bytes())?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -213,6 +237,33 @@ mod tests {
         assert_eq!(failure.exit_status(), 1);
     }
 
+    #[track_caller]
+    fn check_report(color: bool, expected: &str) {
+        let failure = Failure::work(StatusCode::NOT_FOUND, "no \u{1b}[2Jthing")
+            .with_hint(Some("look elsewhere".into()));
+        let mut stderr = Vec::new();
+        let mut streams = Streams {
+            stdin: &mut io::empty(),
+            stdout: &mut io::sink(),
+            stderr: &mut stderr,
+            color,
+        };
+        failure.report(&mut streams).unwrap();
+        assert_eq!(String::from_utf8(stderr).unwrap(), expected);
+    }
+
+    #[test]
+    fn only_the_commands_own_colors_reach_a_terminal() {
+        check_report(
+            false,
+            "error: NOT_FOUND: no \\u{1b}[2Jthing\nhint: look elsewhere\n",
+        );
+        check_report(
+            true,
+            "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m NOT_FOUND: no \\u{1b}[2Jthing\n\u{1b}[32mhint:\u{1b}[0m look elsewhere\n",
+        );
+    }
+
     #[test]
     fn a_closed_pipe_is_silent_success() {
         let failure = Failure::Stdout(io::ErrorKind::BrokenPipe.into());
@@ -222,6 +273,7 @@ mod tests {
             stdin: &mut io::empty(),
             stdout: &mut io::sink(),
             stderr: &mut stderr,
+            color: false,
         };
         failure.report(&mut streams).unwrap();
         assert!(stderr.is_empty());

@@ -39,6 +39,8 @@ pub struct Streams<'a> {
     pub stdout: &'a mut dyn Write,
     /// Standard error: everything else.
     pub stderr: &'a mut dyn Write,
+    /// Whether standard error shows colors.
+    pub color: bool,
 }
 
 impl fmt::Debug for Streams<'_> {
@@ -56,6 +58,7 @@ impl fmt::Debug for Streams<'_> {
 ///     stdin: &mut std::io::empty(),
 ///     stdout: &mut stdout,
 ///     stderr: &mut stderr,
+///     color: false,
 /// };
 /// let status = halite_cli::main_with(["halite", "run", "--module=nope.vmfb"].map(Into::into), &mut streams);
 /// assert_eq!(status, 1);
@@ -82,6 +85,7 @@ fn run(
         stdin: &mut *streams.stdin,
         stdout: &mut stdout,
         stderr: &mut *streams.stderr,
+        color: streams.color,
     };
     let result = match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments, &mut buffered),

@@ -6,7 +6,7 @@
 )]
 
 use std::env;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use halite_cli::{Streams, log_spans, main_with};
@@ -26,6 +26,14 @@ fn main() -> ExitCode {
         stdout: &mut io::stdout().lock(),
         // Not locked: workers write their spans to it.
         stderr: &mut io::stderr(),
+        color: shows_colors(&io::stderr()),
     };
     ExitCode::from(main_with(env::args_os(), &mut streams))
+}
+
+/// Returns whether a stream is a terminal that shows colors, and its user wants them (<https://no-color.org>).
+fn shows_colors(stream: &impl IsTerminal) -> bool {
+    let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = env::var_os("TERM").is_none_or(|value| value == "dumb");
+    stream.is_terminal() && !is_unwanted && !is_dumb
 }

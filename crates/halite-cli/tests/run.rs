@@ -28,6 +28,7 @@ fn run_with_stdin<S: AsRef<str>>(flags: &[S], mut stdin: &[u8]) -> Outcome {
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,
+        color: false,
     };
     let arguments = ["halite", "run"]
         .into_iter()
@@ -498,6 +499,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         stdin: &mut io::empty(),
         stdout: &mut Closed,
         stderr: &mut stderr,
+        color: false,
     };
     let arguments = ["halite", "run"].map(OsString::from).into_iter();
     let status = main_with(

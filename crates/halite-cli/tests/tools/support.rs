@@ -27,6 +27,7 @@ pub(crate) fn halite_with_stdin(arguments: &[&str], mut stdin: &[u8]) -> Outcome
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,
+        color: false,
     };
     let fixtures = root().join("tests/fixtures").display().to_string();
     let arguments = ["halite"]
