@@ -112,10 +112,14 @@ impl<'a> Dispatch<'a> {
         self.bindings
     }
 
-    /// Returns the span of running the dispatch.
+    /// Enters the span of running the dispatch. When nobody listens, this is one comparison.
     #[cfg(feature = "tracing")]
-    pub(crate) fn span(&self) -> tracing::Span {
-        tracing::debug_span!("dispatch", kernel = %self.export, workgroups = self.grid.total())
+    #[inline]
+    pub(crate) fn enter_span(&self) -> Option<tracing::span::EnteredSpan> {
+        use tracing::level_filters::LevelFilter;
+
+        let span = || tracing::debug_span!("dispatch", kernel = %self.export, workgroups = self.grid.total());
+        (LevelFilter::current() >= LevelFilter::DEBUG).then(|| span().entered())
     }
 
     /// Returns the numbers of all workgroups.

@@ -53,7 +53,7 @@ impl Dispatcher for InlineDispatcher {
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError> {
         #[cfg(feature = "tracing")]
-        let _span = dispatch.span().entered();
+        let _span = dispatch.enter_span();
         self.callers.with_worker(dispatch, |worker| {
             executable.run(dispatch, dispatch.tiles(), worker)
         })

@@ -146,7 +146,7 @@ impl Dispatcher for PoolDispatcher {
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError> {
         #[cfg(feature = "tracing")]
-        let _span = dispatch.span().entered();
+        let _span = dispatch.enter_span();
         self.callers.with_worker(dispatch, |worker| {
             let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
             if alone || dispatch.tiles().end <= 1 {

@@ -309,7 +309,7 @@ impl Context {
         options: InvocationOptions<'_>,
     ) -> Result<Vec<Value>> {
         #[cfg(feature = "tracing")]
-        let _span = tracing::debug_span!("invoke", function = function.name()).entered();
+        let _span = function.enter_span();
         let mut scratch = self.idle_scratch.take().unwrap_or_default();
         scratch.results.clear();
         let values = scratch
@@ -417,6 +417,16 @@ impl Function {
     #[must_use]
     pub fn attribute(&self, key: &str) -> Option<&str> {
         self.export.attribute(key)
+    }
+
+    /// Enters the span of a call. When nobody listens, this is one comparison.
+    #[cfg(feature = "tracing")]
+    #[inline]
+    fn enter_span(&self) -> Option<tracing::span::EnteredSpan> {
+        use tracing::level_filters::LevelFilter;
+
+        let span = || tracing::debug_span!("invoke", function = self.name());
+        (LevelFilter::current() >= LevelFilter::DEBUG).then(|| span().entered())
     }
 }
 
