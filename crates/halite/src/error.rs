@@ -203,7 +203,9 @@ impl Error {
         match self {
             Self::AsynchronousModel { .. } => Some(
                 "compile it with `--iree-execution-model=inline-dynamic \
-                 --iree-hal-target-device=local --iree-hal-local-target-device-backends=llvm-cpu`"
+                 --iree-hal-target-device=local --iree-hal-local-target-device-backends=llvm-cpu \
+                 --iree-flow-inline-constants-max-byte-length=1000000000 \
+                 --iree-opt-const-expr-hoisting=false --iree-opt-const-eval=false`"
                     .into(),
             ),
             Self::NativeCodeNotAllowed { .. } => Some(ALLOW_NATIVE_CODE.into()),

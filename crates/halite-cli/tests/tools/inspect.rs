@@ -1,5 +1,6 @@
 //! `halite inspect`.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
@@ -58,6 +59,74 @@ fn json_has_an_object_for_each_file_on_a_line_of_its_own() {
         3
     );
     assert_eq!(objects[1]["executables"][0]["kind"], "module");
+}
+
+/// Adds the names of all fields of a value; those of objects with names of their own are left out.
+fn add_fields(value: &Value, fields: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                fields.insert(name.clone());
+                if !["attributes", "relocations"].contains(&name.as_str()) {
+                    add_fields(value, fields);
+                }
+            }
+        }
+        Value::Array(array) => array.iter().for_each(|value| add_fields(value, fields)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_documented() {
+    let mut commands = vec![
+        vec![
+            "check",
+            "--json",
+            "{fixtures}/3.13.0/llvm-cpu-aarch64/mul.vmfb",
+        ],
+        vec![
+            "inspect",
+            "--json",
+            "{fixtures}/3.13.0/llvm-cpu/plugin.vmfb",
+            "{fixtures}/3.13.0/vmvx/mul.vmfb",
+            "{fixtures}/2.9.0/llvm-cpu/mul.vmfb",
+        ],
+        vec![
+            "bench",
+            "--format=json",
+            "--benchmark_min_time=0",
+            "--module={fixtures}/3.13.0/vmvx/mul.vmfb",
+            "--input=4xf32=1",
+            "--input=4xf32=1",
+        ],
+    ];
+    let array = root().join("crates/halite-cli/tests/snapshots/files/array.npy");
+    let array = array.display().to_string();
+    commands.push(vec!["inspect", "--json", &array]);
+    let plugin = SamplePlugin::build().map(|plugin| (plugin.path(), plugin));
+    if let Some((path, _)) = &plugin {
+        commands.push(vec!["inspect", "--json", path]);
+    }
+    let mut fields = BTreeSet::new();
+    for command in commands {
+        let outcome = halite(&command);
+        assert_eq!(outcome.stderr, "", "{command:?}");
+        for line in outcome.stdout.lines() {
+            add_fields(&serde_json::from_str(line).unwrap(), &mut fields);
+        }
+    }
+    let document = fs::read_to_string(root().join("docs/inspect.md")).unwrap();
+    let is_documented = |field: &str| {
+        document
+            .split(|character: char| !character.is_alphanumeric() && character != '_')
+            .any(|word| word == field)
+    };
+    let missing: Vec<_> = fields
+        .iter()
+        .filter(|field| !is_documented(field))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
