@@ -126,23 +126,16 @@ impl Failure {
             Self::Arguments(error) if !error.use_stderr() => {
                 writeln!(streams.stdout, "{}", error.to_string().trim_end())
             }
-            // The parser's messages begin with `error:` and end with a line break.
-            Self::Arguments(error) if streams.color => {
-                write!(streams.stderr, "{}", error.render().ansi())
-            }
-            Self::Arguments(error) => write!(streams.stderr, "{error}"),
+            Self::Arguments(error) => report_arguments(error, streams),
             _ => self.report_lines(streams),
         }
     }
 
     /// Writes the lines of a failure, without what a terminal would obey in them.
     fn report_lines(&self, streams: &mut Streams<'_>) -> io::Result<()> {
-        let styles = match streams.color {
-            true => Styles::styled(),
-            false => Styles::plain(),
-        };
-        let (error, hint) = (styles.get_error(), styles.get_valid());
-        write!(streams.stderr, "{error}error:{error:#} ")?;
+        let styles = styles(streams.color);
+        let hint = styles.get_valid();
+        write!(streams.stderr, "{}", label(&styles))?;
         for line in self.to_string().lines() {
             let mut page = Page::default();
             page.line(0, line);
@@ -153,6 +146,34 @@ impl Failure {
         }
         Ok(())
     }
+}
+
+/// Writes what the parser of the command line says, which knows no status names. It may be help instead.
+fn report_arguments(error: &clap::Error, streams: &mut Streams<'_>) -> io::Result<()> {
+    let rendered = error.render();
+    let text = match streams.color {
+        true => rendered.ansi().to_string(),
+        false => rendered.to_string(),
+    };
+    let label = label(&styles(streams.color));
+    match text.strip_prefix(&label) {
+        Some(rest) => write!(streams.stderr, "{label}INVALID_ARGUMENT: {rest}"),
+        None => write!(streams.stderr, "{text}"),
+    }
+}
+
+/// Returns the styles of the parser's messages, which all others share.
+fn styles(color: bool) -> Styles {
+    match color {
+        true => Styles::styled(),
+        false => Styles::plain(),
+    }
+}
+
+/// Returns what errors begin with.
+fn label(styles: &Styles) -> String {
+    let style = styles.get_error();
+    format!("{style}error:{style:#} ")
 }
 
 impl fmt::Display for Failure {

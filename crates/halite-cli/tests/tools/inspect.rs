@@ -113,7 +113,10 @@ fn every_field_of_the_json_is_documented() {
         let outcome = halite(&command);
         assert_eq!(outcome.stderr, "", "{command:?}");
         for line in outcome.stdout.lines() {
-            add_fields(&serde_json::from_str(line).unwrap(), &mut fields);
+            let value: Value = serde_json::from_str(line).unwrap();
+            // A field that is there twice would be lost.
+            assert_eq!(value.to_string().len(), line.len(), "{line}");
+            add_fields(&value, &mut fields);
         }
     }
     let document = fs::read_to_string(root().join("docs/inspect.md")).unwrap();

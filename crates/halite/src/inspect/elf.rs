@@ -26,8 +26,6 @@ pub struct Elf {
     pub byte_order: String,
     /// `shared object`, `executable`, `relocatable object`, `core dump`, or a number.
     pub file_type: String,
-    /// Length of the image in the file.
-    pub byte_length: usize,
     /// Bytes of memory that its segments take.
     pub memory_byte_length: u64,
     /// Bytes of memory that hold code.
@@ -103,7 +101,6 @@ pub(super) fn describe(bytes: &[u8]) -> Result<Elf, ElfError> {
         },
         byte_order: target.byte_order.to_string(),
         file_type: file.header().file_type.to_string(),
-        byte_length: bytes.len(),
         memory_byte_length: sum(&mut loaded().map(|segment| segment.memory_size)),
         code_byte_length: sum(&mut code.map(|segment| segment.memory_size)),
         freestanding: file.needed_libraries().is_empty()
