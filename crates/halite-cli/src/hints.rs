@@ -10,6 +10,10 @@ use halite::inspect::{self, Content};
 use halite::text::{InputError, ItemError, Parameter};
 use halite::{Atom, Error, FileKind, Obstacle};
 
+/// What to do when functions are missing that kernels import.
+pub(crate) const NAME_PLUGINS: &str =
+    "name the plugins that have them with --executable_plugin=PATH";
+
 /// Returns what to do about an error of the library.
 pub(crate) fn of_error(error: &Error) -> Option<String> {
     match error {
@@ -26,15 +30,13 @@ pub(crate) fn of_error(error: &Error) -> Option<String> {
             format!("compile its source again with `halite compile`; without that command, {hint}")
         }),
         Error::Plugin { plugin, .. } => of_plugin(Path::new(plugin)),
-        Error::Start { .. } if has_missing_imports(error) => {
-            Some("name the plugins that have them with --executable_plugin=PATH".to_owned())
-        }
+        Error::Start { .. } if has_missing_imports(error) => Some(NAME_PLUGINS.to_owned()),
         _ => error.hint(),
     }
 }
 
 /// Returns whether the functions are missing that kernels import.
-fn has_missing_imports(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn has_missing_imports(error: &(dyn std::error::Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.last().is_some_and(|cause| {
         let text = cause.to_string();
@@ -114,7 +116,7 @@ fn of_tensor(item: &str, parameter: &Parameter<'_>) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "the function takes a {declared} here: write `{shape_and_type}={data}`{sizes}"
+        "a {declared} belongs here: write `{shape_and_type}={data}`{sizes}"
     ))
 }
 
@@ -141,17 +143,17 @@ mod tests {
         check_tensor(
             "5",
             "tensor<f32>",
-            "the function takes a tensor<f32> here: write `f32=5`",
+            "a tensor<f32> belongs here: write `f32=5`",
         );
         check_tensor(
             "5",
             "tensor<?x4xf32>",
-            "the function takes a tensor<?x4xf32> here: write `?x4xf32=5`, with a size in the place of each `?`",
+            "a tensor<?x4xf32> belongs here: write `?x4xf32=5`, with a size in the place of each `?`",
         );
         check_tensor(
             "a.bin",
             "tensor<4xi8, #encoding>",
-            "the function takes a tensor<4xi8, #encoding> here: write `4xi8=...`",
+            "a tensor<4xi8, #encoding> belongs here: write `4xi8=...`",
         );
     }
 

@@ -12,7 +12,7 @@ use halite::{Atom, Executable, ExecutableError, ExecutableOptions, StatusCode, T
 use crate::diagnostics::DiagnosticArgs;
 use crate::failure::Failure;
 use crate::page::Human;
-use crate::{Streams, files, inputs, plugins, trust};
+use crate::{Streams, files, hints, inputs, plugins, trust};
 
 /// Most bindings of a dispatch.
 const MAX_BINDINGS: usize = 64;
@@ -226,7 +226,7 @@ fn load(
     let file = files::name(&arguments.executable);
     let candidates = candidates(&bytes, arguments.executable_format.as_deref());
     let Some(candidates) = candidates else {
-        let executable = Executable::load(bytes, options).map_err(|error| failure(file, &error))?;
+        let executable = load_image(file, bytes, options)?;
         let function = function(&executable, arguments.entry_point.as_deref())?;
         return Ok((executable, function));
     };
@@ -236,12 +236,10 @@ fn load(
             Some(format) => options.clone().format(format),
             None => options.clone(),
         };
-        let found = Executable::load(data, &options)
-            .map_err(|error| failure(file, &error))
-            .and_then(|executable| {
-                let function = function(&executable, arguments.entry_point.as_deref())?;
-                Ok((executable, function))
-            });
+        let found = load_image(file, data, &options).and_then(|executable| {
+            let function = function(&executable, arguments.entry_point.as_deref())?;
+            Ok((executable, function))
+        });
         match found {
             Ok(found) => return Ok(found),
             Err(failure) => {
@@ -280,16 +278,36 @@ fn candidates(bytes: &[u8], format: Option<&str>) -> Option<Vec<(Option<String>,
     Some(found.collect())
 }
 
-fn failure(file: &str, error: &ExecutableError) -> Failure {
-    let hint = match error {
-        ExecutableError::UnknownFormat => {
+/// Loads the executable in `bytes`, which are those of a file or a part of one.
+fn load_image(
+    file: &str,
+    bytes: Vec<u8>,
+    options: &ExecutableOptions,
+) -> Result<Executable, Failure> {
+    Executable::load(bytes.clone(), options).map_err(|error| {
+        Failure::of(error.status_code(), &error)
+            .saying(format!("`{file}`: {error}"))
+            .with_hint(hint(file, &error, &bytes))
+    })
+}
+
+/// Returns what to do about an executable in `bytes` that cannot be loaded.
+fn hint(file: &str, error: &ExecutableError, bytes: &[u8]) -> Option<String> {
+    if hints::has_missing_imports(error) {
+        return Some(hints::NAME_PLUGINS.to_owned());
+    }
+    let content = inspect::describe(bytes).map(|description| description.content);
+    match (content, error) {
+        (Ok(Content::Other { what }), _) => Some(format!("the file is {what}")),
+        (Ok(Content::Npy(_)), _) => Some("the file is a NumPy array".to_owned()),
+        (Ok(Content::Elf(elf)), _) if elf.plugin.is_some() && elf.library.is_none() => Some(
+            format!("the file is a plugin, which is named with --executable_plugin={file}"),
+        ),
+        (_, ExecutableError::UnknownFormat) => {
             Some("name it with --executable_format=FORMAT".to_owned())
         }
         _ => None,
-    };
-    Failure::of(error.status_code(), error)
-        .saying(format!("`{file}`: {error}"))
-        .with_hint(hint)
+    }
 }
 
 /// Returns the ordinal of the function that the user names.

@@ -92,8 +92,8 @@ fn what_cannot_be_run_is_an_error() {
         &["does not fit 32 bits"],
     );
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("text");
-    fs::write(&path, "text").unwrap();
+    let path = folder.path().join("bytes");
+    fs::write(&path, [0xFF, 0, 1, 2]).unwrap();
     fails(
         1,
         &["exec", &format!("--executable={}", path.display())],
