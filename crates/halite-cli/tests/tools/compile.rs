@@ -139,6 +139,20 @@ fn a_model_is_imported_first_by_the_importer_beside_the_compiler() {
 }
 
 #[test]
+fn a_file_where_the_imported_model_would_go_is_left_alone() {
+    let folder = Folder::new();
+    fs::write(folder.path("model.imported.mlir"), "mine").unwrap();
+    let outcome = folder.compile("model.onnx", "3.13.0", &[]);
+    assert_eq!(outcome.status, 1);
+    says(
+        &outcome,
+        &["error: ALREADY_EXISTS: cannot make `{folder}/model.imported.mlir`"],
+    );
+    let text = fs::read_to_string(folder.path("model.imported.mlir")).unwrap();
+    assert_eq!(text, "mine");
+}
+
+#[test]
 fn a_result_that_will_not_run_here_is_kept_and_has_its_reasons() {
     let folder = Folder::new();
     fs::write(folder.path("mul.mlir.result"), "no program").unwrap();

@@ -6,6 +6,7 @@ mod release;
 mod tool;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -157,7 +158,7 @@ fn import(
 ) -> Result<Temporary, Failure> {
     let importer = Tool::importer(arguments.importer.as_deref(), compiler);
     // Beside the output, where there is room for it.
-    let imported = Temporary(output.with_extension("imported.mlir"));
+    let imported = Temporary::create(output.with_extension("imported.mlir"))?;
     let mut command_line: Vec<OsString> = vec![(&arguments.file).into()];
     command_line.extend(release.import_flags().iter().map(Into::into));
     command_line.extend(["-o".into(), imported.as_ref().into()]);
@@ -170,6 +171,27 @@ fn import(
 #[derive(Debug)]
 struct Temporary(PathBuf);
 
+impl Temporary {
+    /// Makes the file, unless there is one already, which may be the user's.
+    fn create(path: PathBuf) -> Result<Self, Failure> {
+        let made = std::fs::File::create_new(&path);
+        made.map_err(|source| {
+            let (code, hint) = match source.kind() {
+                ErrorKind::AlreadyExists => (
+                    StatusCode::ALREADY_EXISTS,
+                    Some("remove it, or name another output with -o".to_owned()),
+                ),
+                ErrorKind::NotFound => (StatusCode::NOT_FOUND, None),
+                ErrorKind::PermissionDenied => (StatusCode::PERMISSION_DENIED, None),
+                _ => (StatusCode::UNKNOWN, None),
+            };
+            let what = format!("cannot make `{}` for what is imported", path.display());
+            Failure::work(code, what).caused_by(source).with_hint(hint)
+        })?;
+        Ok(Self(path))
+    }
+}
+
 impl AsRef<Path> for Temporary {
     fn as_ref(&self) -> &Path {
         &self.0
@@ -178,7 +200,7 @@ impl AsRef<Path> for Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // It may not be there at all, when the importer failed.
+        // A file that stays is no reason to fail.
         let _ = std::fs::remove_file(&self.0);
     }
 }
