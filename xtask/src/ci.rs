@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
-use crate::{cargo, readme, tidy};
+use crate::{api, cargo, commands, package, tidy};
 
 /// Runs every check, cheapest first; the tests come last, so that the output ends with their summaries.
 ///
@@ -22,7 +22,9 @@ pub(crate) fn ci(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         ("tidy", &|| tidy::tidy(workspace, &[])),
         ("lint", &|| cargo::lint(workspace, &[])),
         ("doc", &|| cargo::doc(workspace, &[])),
-        ("readme", &|| readme::readme(workspace, &[])),
+        ("package", &|| package::package(workspace, &[])),
+        ("api", &|| api::api(workspace, &check)),
+        ("commands", &|| commands::commands(workspace, &[])),
         ("test", &|| cargo::test(workspace, &[])),
     ];
     let start = Instant::now();

@@ -9,11 +9,13 @@
     reason = "a command line program for developers"
 )]
 
+mod api;
 mod bench;
 mod cargo;
 #[path = "../../crates/vm-bytecode/tests/run/cases.rs"]
 mod cases;
 mod ci;
+mod commands;
 mod conformance;
 mod fixtures;
 mod fuzz;
@@ -21,9 +23,9 @@ mod iree;
 #[path = "../../tests/all/manifest.rs"]
 mod manifest;
 mod mutants;
+mod package;
 mod plugins;
 mod process;
-mod readme;
 mod sanitize;
 mod tidy;
 mod workspace;
@@ -46,7 +48,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "ci",
         run: ci::ci,
-        help: "everything a change must pass: fmt, lint, doc, tidy, readme, test",
+        help: "everything a change must pass: fmt, tidy, lint, doc, package, api, commands, test",
     },
     Task {
         name: "fmt",
@@ -69,9 +71,19 @@ const TASKS: &[Task] = &[
         help: "check crate arrows, file headers, rooms of unsafe code, links, sizes",
     },
     Task {
-        name: "readme",
-        run: readme::readme,
-        help: "run the commands of README.md and compare what they print",
+        name: "api",
+        run: api::api,
+        help: "list the public API of the libraries in docs/api; --check only compares",
+    },
+    Task {
+        name: "package",
+        run: package::package,
+        help: "pack every crate as for publishing, and check what its manifest says",
+    },
+    Task {
+        name: "commands",
+        run: commands::commands,
+        help: "run the commands of the READMEs, guides and examples and compare what they print: [--write] [part of a path ...]",
     },
     Task {
         name: "test",

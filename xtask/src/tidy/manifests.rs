@@ -37,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("halite-cli", &["halite"]),
+    ("minimal", &["halite"]),
     ("xtask", &[]),
 ];
 /// What every sample plugin may depend on.

@@ -46,7 +46,8 @@ const ROOMS: &[&str] = &[
     // Where an embedder, and the command on behalf of its user, decide to run native code.
     "crates/halite/src/trust.rs",
     "crates/halite-cli/src/trust.rs",
-    // The cross-crate tests and the sample plugins.
+    // A program that runs native code, the cross-crate tests and the sample plugins.
+    "examples/",
     "tests/",
 ];
 
