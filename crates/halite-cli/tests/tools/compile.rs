@@ -22,6 +22,8 @@ impl Folder {
             ("broken.mlir", "module {}"),
             ("model.onnx", "a model"),
             ("model.onnx.result", "module {}"),
+            ("other.onnx", "a model"),
+            ("other.onnx.result", "module {}"),
         ] {
             fs::write(folder.path(name), text).unwrap();
         }
@@ -192,6 +194,12 @@ fn releases_that_reject_the_execution_model_are_named() {
     says(
         &outcome,
         &["hint: compilers of the releases 3.9 to 3.11 reject programs with kernels"],
+    );
+    let outcome = folder.compile("other.onnx", "2.9.0", &[]);
+    assert_eq!(outcome.status, 1);
+    says(
+        &outcome,
+        &["hint: compilers before release 3.12 make functions of imported models asynchronous"],
     );
     // Programs without kernels are no trouble.
     assert_eq!(folder.compile("mul.mlir", "3.10.0", &[]).status, 0);

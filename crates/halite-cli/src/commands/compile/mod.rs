@@ -27,10 +27,10 @@ use crate::{Streams, files, plugins};
   halite compile model.onnx -o model.vmfb
   halite compile mul.mlir --compiler=iree/bin/iree-compile --iree-llvmcpu-target-cpu=x86-64-v3
 
-The compiler is `iree-compile` of the releases 2.9 to 3.13 (`pip install iree-base-compiler[onnx]`). Its flags that begin
-with `--iree-` may be given as they are, others after `--`; they take the place of those that the command gives. Without
-them, kernels are compiled for the processor of this machine and may not run on others. Exit status 0: the result will
-run here; 1: it was not compiled, or will not.")]
+The compiler is `iree-compile` of the releases 2.9 to 3.13, for ONNX models 3.12 or newer; `pip install
+iree-base-compiler[onnx]` brings it. Its flags that begin with `--iree-` may be given as they are, others after `--`; they
+take the place of those that the command gives. Without them, kernels are compiled for the processor of this machine and
+may not run on others. Exit status 0: the result will run here; 1: it was not compiled, or will not.")]
 pub(crate) struct CompileArgs {
     /// Program to compile: `.mlir`, `.mlirbc`, or `.onnx`, which is imported first
     #[arg(value_name = "FILE")]
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &CompileArgs, streams: &mut Streams<'_>) -> Result<
     command_line.extend(arguments.flags.iter().cloned());
     let what = format!("cannot compile `{}`", arguments.file.display());
     let compiled = arguments.run_tool(&compiler, &command_line, what, streams);
-    compiled.map_err(|failure| failure.or_hint(release.hint()))?;
+    compiled.map_err(|failure| failure.or_hint(release.hint(imported.is_some())))?;
 
     let path = output.display().to_string();
     match check::check(&path, &manager, false, streams)? {

@@ -22,7 +22,7 @@ const KNOWN: [Release; 2] = [Release::new(2, 9), Release::new(3, 13)];
 /// The releases that reject programs with kernels in the inline execution model.
 const WITHOUT_INLINE_KERNELS: [Release; 2] = [Release::new(3, 9), Release::new(3, 11)];
 
-/// The release that made the functions of imported models asynchronous, and has a flag against it.
+/// The release that has a flag against making the functions of imported models asynchronous.
 const ASYNC_ENTRY_POINTS: Release = Release::new(3, 12);
 
 /// The first release whose importer has the flag.
@@ -87,7 +87,13 @@ impl Release {
     }
 
     /// Returns why this release may have failed, if that is known.
-    pub(super) fn hint(self) -> Option<String> {
+    pub(super) fn hint(self, is_imported: bool) -> Option<String> {
+        if is_imported && self < ASYNC_ENTRY_POINTS {
+            return Some(format!(
+                "compilers before release {ASYNC_ENTRY_POINTS} make functions of imported models asynchronous, \
+                 which this runtime does not run; take a newer one"
+            ));
+        }
         let [first, last] = WITHOUT_INLINE_KERNELS;
         let hint = || {
             format!(
@@ -122,7 +128,13 @@ mod tests {
     #[test]
     fn releases_are_ordered_by_number() {
         assert!(Release::new(3, 9) < Release::new(3, 10));
-        assert!(Release::new(3, 9).hint().is_some() && Release::new(3, 12).hint().is_none());
+    }
+
+    #[test]
+    fn what_a_release_cannot_do_is_known() {
+        let has_hint = |minor, is_imported| Release::new(3, minor).hint(is_imported).is_some();
+        assert!(has_hint(9, false) && !has_hint(12, false) && !has_hint(8, false));
+        assert!(has_hint(8, true) && !has_hint(12, true));
     }
 
     #[test]
