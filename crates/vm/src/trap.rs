@@ -39,19 +39,20 @@ pub struct TrapFrame {
 }
 
 impl Trap {
-    /// Returns a trap with a code and a message.
+    /// Returns a trap with a code and a message. A trap is a failure: `OK` becomes `INTERNAL`.
     #[cold]
     #[must_use]
     pub fn new(code: StatusCode, message: impl Into<String>) -> Self {
         Self(Box::new(Content {
-            code,
+            code: failure_code(code),
             message: message.into(),
             source: None,
             frames: Vec::new(),
         }))
     }
 
-    /// Returns a trap with a code, a message and a cause, which stays reachable through [`Error::source`].
+    /// Returns a trap with a code, as for [`Trap::new`], a message and a cause, which stays reachable through
+    /// [`Error::source`].
     ///
     /// Use it where an error of another layer crosses into the VM: the chain of causes of `source` is kept.
     #[cold]
@@ -62,7 +63,7 @@ impl Trap {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self(Box::new(Content {
-            code,
+            code: failure_code(code),
             message: message.into(),
             source: Some(Arc::from(source.into())),
             frames: Vec::new(),
@@ -107,6 +108,14 @@ impl Trap {
     #[must_use]
     pub fn frames(&self) -> &[TrapFrame] {
         &self.0.frames
+    }
+}
+
+/// Returns the code of a failure whose maker gave it this one.
+fn failure_code(code: StatusCode) -> StatusCode {
+    match code {
+        StatusCode::OK => StatusCode::INTERNAL,
+        code => code,
     }
 }
 
@@ -185,5 +194,13 @@ mod tests {
             .in_frame(frame("outer"));
         assert_eq!(trap.frames()[0].to_string(), "m.inner:3");
         assert_eq!(trap.frames()[1].to_string(), "m.outer:3");
+    }
+
+    #[test]
+    fn a_trap_is_never_ok() {
+        let trap = Trap::new(StatusCode::OK, "made by mistake");
+        assert_eq!(trap.code(), StatusCode::INTERNAL);
+        let trap = Trap::from_error(StatusCode::OK, "made by mistake", trap);
+        assert_eq!(trap.code(), StatusCode::INTERNAL);
     }
 }
