@@ -17,14 +17,17 @@ pub(super) fn input_text(input: &[u8]) -> Outcome {
     let Ok(text) = std::str::from_utf8(input) else {
         return Outcome::Refused;
     };
+    let items: Vec<&str> = text.lines().collect();
+    let mut outcome = Outcome::Refused;
+    for item in &items {
+        let parsed = with_largest_block(LARGEST_BLOCK, || parse_tensor(item));
+        if let Ok(tensor) = parsed {
+            outcome = Outcome::Taken;
+            check_printed(&tensor);
+        }
+    }
     with_largest_block(LARGEST_BLOCK, || {
-        let items: Vec<&str> = text.lines().collect();
-        let mut outcome = Outcome::Refused;
         for item in &items {
-            if let Ok(tensor) = parse_tensor(item) {
-                outcome = Outcome::Taken;
-                check_printed(&tensor);
-            }
             if let Ok(spec) = PluginSpec::parse(item) {
                 let _ = spec.parameters().count();
             }
