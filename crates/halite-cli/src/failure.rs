@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     Work(Box<WorkFailure>),
     /// What failed is said already.
     Reported,
+    /// A child process said what failed, and ended with this status.
+    Passed(u8),
     /// Standard output cannot be written.
     Stdout(io::Error),
 }
@@ -114,6 +116,7 @@ impl Failure {
             // A reader that has seen enough is no failure.
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Arguments(_) | Self::Usage(_) => 2,
+            Self::Passed(status) => *status,
             Self::Work(_) | Self::Reported | Self::Stdout(_) => 1,
         }
     }
@@ -121,7 +124,7 @@ impl Failure {
     /// Writes what the user should know, help to standard output and all else to standard error.
     pub(crate) fn report(&self, streams: &mut Streams<'_>) -> io::Result<()> {
         match self {
-            Self::Reported => Ok(()),
+            Self::Reported | Self::Passed(_) => Ok(()),
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Self::Arguments(error) if !error.use_stderr() => {
                 writeln!(streams.stdout, "{}", error.to_string().trim_end())
@@ -181,7 +184,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Arguments(error) => write!(f, "{error}"),
             Self::Usage(what) => writeln!(f, "INVALID_ARGUMENT: {what}"),
-            Self::Reported => Ok(()),
+            Self::Reported | Self::Passed(_) => Ok(()),
             Self::Stdout(error) => writeln!(f, "UNKNOWN: cannot write the output: {error}"),
             Self::Work(work) => {
                 writeln!(f, "{}: {}", work.code, work.what)?;

@@ -79,7 +79,7 @@ fn run(
     streams: &mut Streams<'_>,
 ) -> Result<(), Failure> {
     let arguments = flags::expand(arguments)?;
-    let cli = Cli::try_parse_from(arguments).map_err(failure::of_arguments)?;
+    let cli = Cli::try_parse_from(&arguments).map_err(failure::of_arguments)?;
     let mut stdout = BufWriter::new(&mut *streams.stdout);
     let mut buffered = Streams {
         stdin: &mut *streams.stdin,
@@ -88,6 +88,9 @@ fn run(
         color: streams.color,
     };
     let result = match cli.command {
+        Command::Run(run) if run.isolate.asks_for_child() => {
+            commands::isolate::run(&arguments, &mut buffered)
+        }
         Command::Run(arguments) => commands::run::run(&arguments, &mut buffered),
         Command::Bench(arguments) => commands::bench::run(&arguments, &mut buffered),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, &mut buffered),

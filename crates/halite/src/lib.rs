@@ -31,6 +31,7 @@
 //! | [`Trust`] | the promise that native code may run: the crate's one `unsafe` function |
 //! | [`Error`] | what can go wrong, with a status code, causes and a hint |
 //! | [`text`], [`npy`], [`compare`] | the formats of IREE's tools and NumPy, comparison of results |
+//! | [`isolate`] | limits of a process that runs kernels, and how it ended |
 //! | [`inspect`] | what files are and hold, and whether a program would run here |
 //!
 //! # Features
@@ -54,6 +55,7 @@ mod error;
 mod executable;
 mod function;
 pub mod inspect;
+pub mod isolate;
 mod minifloat;
 pub mod npy;
 mod profile;

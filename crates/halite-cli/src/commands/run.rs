@@ -10,6 +10,7 @@ use halite::text::{Inputs, Parameter};
 use halite::{Function, Value};
 
 use crate::args::{CallArgs, SessionArgs};
+use crate::commands::isolate::IsolateArgs;
 use crate::diagnostics::DiagnosticArgs;
 use crate::failure::Failure;
 use crate::page::Human;
@@ -58,6 +59,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     diagnostics: DiagnosticArgs,
+
+    #[command(flatten)]
+    pub(crate) isolate: IsolateArgs,
 }
 
 /// How far results may be from what is expected.
@@ -112,6 +116,7 @@ enum EqualityMode {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArgs, streams: &mut Streams<'_>) -> Result<(), Failure> {
+    arguments.isolate.limit_child()?;
     let traces = Traces::default();
     let diagnostics = arguments.diagnostics.start();
     let begin = Instant::now();
