@@ -1,5 +1,10 @@
 //! `halite run --isolate`: kernels that end their process, in a child.
 #![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests may panic and print as tests do"
+)]
 
 use std::path::Path;
 use std::process::{Command, Output};
