@@ -7,6 +7,7 @@
     reason = "helpers of tests may panic and print as tests do"
 )]
 
+mod memory;
 mod mutants;
 mod replay;
 
