@@ -32,7 +32,7 @@ impl<'a> Dispatch<'a> {
     ///
     /// Fails if the id is out of range, the counts exceed what the ABI can express, or constants or
     /// bindings are not what the function wants.
-    #[inline]
+    #[inline(always)]
     pub fn new(
         executable: &'a dyn Executable,
         id: u64,

@@ -16,7 +16,7 @@ pub(crate) type Bindings<'a> = ArrayVec<Binding<'a>, MAX_BINDINGS>;
 ///
 /// Constant bytes may only be read. Bytes that can change are given for writing even when the program may not write
 /// them: whether a kernel writes is the compiler's affair, and the reference runtime lets it.
-#[inline]
+#[inline(always)]
 pub(crate) fn collect<'a>(
     block: ArgumentBlock<'a>,
     arguments: &DispatchArguments<'a>,

@@ -414,7 +414,9 @@ impl ArgumentWriter {
 #[derive(Debug, Default)]
 pub struct Results {
     words: Vec<u32>,
+    /// Invariant: those from `ref_count` on are null.
     refs: Vec<Ref>,
+    ref_count: usize,
 }
 
 impl Results {
@@ -428,7 +430,13 @@ impl Results {
     #[inline]
     pub fn clear(&mut self) {
         self.words.clear();
-        self.refs.clear();
+        for reference in &mut self.refs[..self.ref_count] {
+            // Most were taken already.
+            if !reference.is_null() {
+                *reference = Ref::Null;
+            }
+        }
+        self.ref_count = 0;
     }
 
     /// Appends a 32-bit integer.
@@ -456,7 +464,12 @@ impl Results {
     /// Appends a ref, which the caller of the function then owns.
     #[inline]
     pub fn push_ref(&mut self, reference: impl Into<Ref>) {
-        self.refs.push(reference.into());
+        let reference = reference.into();
+        match self.refs.get_mut(self.ref_count) {
+            Some(slot) => *slot = reference,
+            None => self.refs.push(reference),
+        }
+        self.ref_count += 1;
     }
 
     /// Appends a value.
@@ -481,7 +494,7 @@ impl Results {
     #[must_use]
     #[inline]
     pub fn refs(&self) -> &[Ref] {
-        &self.refs
+        &self.refs[..self.ref_count]
     }
 
     /// Takes the ref at `index` and leaves null; null when there is none.
@@ -498,7 +511,7 @@ impl Results {
     /// # Errors
     /// `INTERNAL` when they do not fit the convention: the callee is wrong.
     pub fn take_values(&mut self, convention: &CallingConvention) -> Result<Vec<Value>> {
-        let (mut at, mut refs) = (0, self.refs.iter_mut());
+        let (mut at, mut refs) = (0, self.refs[..self.ref_count].iter_mut());
         let mut values = Vec::with_capacity(convention.results().len());
         for atom in convention.results() {
             if *atom == Atom::Ref {

@@ -3,7 +3,7 @@
 use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
 
 use super::stack::{Direction, Registers, Stack};
-use super::{Interpreter, set_ref};
+use super::{Interpreter, release_ref, set_ref};
 use crate::compile::copy;
 use crate::program::{ImportCall, InternalCall, Value};
 
@@ -107,7 +107,7 @@ impl Interpreter<'_> {
             return Err(self.instance.wrong_results(call.import));
         }
         for &register in &call.consumed {
-            set_ref(refs, register, Ref::Null);
+            release_ref(refs, register);
         }
         // In order: a register may be named twice, and then holds the last of its results.
         let (mut word, mut reference) = (0, 0);

@@ -20,7 +20,7 @@ use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
 
 use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
-use stack::set_ref;
+use stack::{release_ref, set_ref};
 
 use list::{list, set_list};
 pub(crate) use stack::{Copy, MOVE_BIT, REF_MASK, Stack, Window, take_or_clone};
@@ -270,7 +270,7 @@ impl Interpreter<'_> {
                 StepKind::ConstI32 | StepKind::ConstF32 => r.set_word(step.a, step.y),
                 StepKind::ConstI64Zero | StepKind::ConstF64Zero => r.set_pair(step.a, 0),
                 StepKind::ConstI64 | StepKind::ConstF64 => r.set_pair(step.a, step.immediate64()),
-                StepKind::ConstRefZero => set_ref(refs, step.a, Ref::Null),
+                StepKind::ConstRefZero => release_ref(refs, step.a),
                 StepKind::ConstRefRodata => {
                     let constant = &self.instance.rodata()[step.y as usize];
                     set_ref(refs, step.a, constant.clone());
@@ -363,7 +363,7 @@ impl Interpreter<'_> {
                     let value = take_or_clone(refs, chosen);
                     check!(self.check_type(&value, step.y));
                     if other & MOVE_BIT != 0 {
-                        set_ref(refs, other, Ref::Null);
+                        release_ref(refs, other);
                     }
                     set_ref(refs, step.d(), value);
                 }
@@ -670,7 +670,7 @@ impl Interpreter<'_> {
                 }
                 StepKind::DiscardRefs | StepKind::Trace | StepKind::Print => {
                     for &register in &function.registers[range(step)] {
-                        set_ref(refs, register, Ref::Null);
+                        release_ref(refs, register);
                     }
                 }
 

@@ -212,11 +212,9 @@ impl Stack {
     pub(crate) fn pop(&mut self) {
         if let Some(top) = self.frames.pop() {
             self.cost -= top.cost;
-            for reference in &mut self.refs[top.refs..top.refs_end] {
-                if !reference.is_null() {
-                    *reference = Ref::Null;
-                }
-            }
+            self.refs[top.refs..top.refs_end]
+                .iter_mut()
+                .for_each(release);
         }
     }
 
@@ -329,11 +327,24 @@ pub(crate) const MOVE_BIT: u16 = 0x4000;
     reason = "null owns nothing; its drop would be a call"
 )]
 pub(super) fn set_ref(refs: &mut [Ref], operand: u16, value: Ref) {
-    let released = core::mem::replace(&mut refs[usize::from(operand & REF_MASK)], value);
-    if released.is_null() {
-        core::mem::forget(released)
+    let slot = &mut refs[usize::from(operand & REF_MASK)];
+    if slot.is_null() {
+        core::mem::forget(core::mem::replace(slot, value));
     } else {
-        drop(released)
+        *slot = value;
+    }
+}
+
+/// Releases what a ref register holds and leaves null.
+#[inline(always)]
+pub(super) fn release_ref(refs: &mut [Ref], operand: u16) {
+    release(&mut refs[usize::from(operand & REF_MASK)]);
+}
+
+#[inline(always)]
+fn release(slot: &mut Ref) {
+    if !slot.is_null() {
+        *slot = Ref::Null;
     }
 }
 
