@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use hal_local::{InlineDispatcher, LoaderRegistry};
 use hal_plugin::ImportProvider;
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use vm::{Module as VmModule, RefTypes};
 use vm_bytecode::{Features, LoadError, ModuleDef, VerifiedModule, VerifyError};
@@ -19,7 +20,8 @@ use super::{Content, ExecutionModel, Import, Module, describe, error_line};
 use crate::Error;
 
 /// What stands between a module and running here.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Check {
     /// Every reason why it will not run; none if it will.
@@ -29,7 +31,8 @@ pub struct Check {
 }
 
 /// A reason why a module will not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Problem {
     /// What it is about.
@@ -41,8 +44,9 @@ pub struct Problem {
 }
 
 /// What a problem is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Area {
     /// The file is no module.

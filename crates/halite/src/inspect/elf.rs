@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use hal_abi::PLUGIN_QUERY_SYMBOL;
 use hal_abi::library::LIBRARY_QUERY_SYMBOL;
 use hal_elf::{ElfError, ElfFile, SegmentKind, Target};
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 use super::names::{NameList, lossy};
@@ -13,7 +14,8 @@ use super::view::{ElfView, Search};
 use super::{Library, PluginHeader, library, plugin};
 
 /// What an ELF image says of itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Elf {
     /// The machine, such as `x86-64`.
@@ -49,7 +51,7 @@ pub struct Elf {
     /// What could not be found out.
     pub problems: Vec<String>,
     /// What the file is for.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub target: Target,
 }
 

@@ -5,6 +5,7 @@ use core::ops::Range;
 use std::collections::HashSet;
 
 use hal_elf::Target;
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use vm_bytecode::{Archive, FileKind, ModuleDef, VerifiedModule};
 
@@ -27,7 +28,8 @@ const PORTABLE: &str = "vmvx-bytecode-fb";
 const MAX_SHARING: usize = 4;
 
 /// An executable of a module.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Executable {
     /// Ordinal of the rodata segment that holds it.
@@ -37,13 +39,14 @@ pub struct Executable {
     /// The format that the module asks a loader for; `None` if the module names none that fits, or several.
     pub format: Option<String>,
     /// What it is.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub content: ExecutableContent,
 }
 
 /// What an executable of a module is.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ExecutableContent {
     /// An ELF image.

@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 use hal_elf::{FatElfError, Target};
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 use super::{Elf, elf, error_line};
 
 /// The images of a FatELF file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct FatElf {
     /// The images, in the order of the table.
@@ -15,7 +17,8 @@ pub struct FatElf {
 }
 
 /// An image of a FatELF file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct FatElfMember {
     /// What the table says it is for, such as `x86-64 64-bit little-endian`.

@@ -9,6 +9,7 @@
 
 use hal_abi::library::{LIBRARY_VERSION_0_5, LIBRARY_VERSION_0_6};
 use hal_abi::{LOCAL_MEMORY_PAGE_SIZE, SanitizerKind};
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 use super::names::lossy;
@@ -18,7 +19,8 @@ use super::view::{ElfView, Pointer, Search};
 const MAX_TABLE_COUNT: u32 = 1 << 16;
 
 /// What an executable library says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Library {
     /// Version of the library ABI: `0.5` or `0.6`.
@@ -36,7 +38,8 @@ pub struct Library {
 }
 
 /// A function that an executable library needs from a plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct LibraryImport {
     /// The name, without the mark of optional ones.
@@ -46,7 +49,8 @@ pub struct LibraryImport {
 }
 
 /// A function of an executable library.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct LibraryExport {
     /// Its ordinal.

@@ -6,7 +6,7 @@
 //!
 //! # The JSON form
 //!
-//! All types here are [`serde::Serialize`]; `halite inspect --json` prints a [`Description`]. `docs/inspect.md` is the
+//! With the feature `serde` all types here are `serde::Serialize`; `halite inspect --json` prints a [`Description`]. `docs/inspect.md` is the
 //! schema. Fields may be added to it, they are not renamed or removed without raising [`SCHEMA_VERSION`].
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ mod testing;
 mod view;
 
 use hal_elf::{ElfError, FatElfError};
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use vm::StatusCode;
 use vm_bytecode::{ArchiveError, FieldError, FileKind};
@@ -50,7 +51,8 @@ pub use target::CompilationTarget;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What a file is and holds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Description {
     /// [`SCHEMA_VERSION`].
@@ -58,13 +60,14 @@ pub struct Description {
     /// Length of the file.
     pub byte_length: usize,
     /// What it is.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub content: Content,
 }
 
 /// A kind of file, and what one of this kind holds.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Content {
     /// A compiled program (`.vmfb`).
@@ -83,7 +86,8 @@ pub enum Content {
 }
 
 /// What the header of a NumPy array says.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Array {
     /// Version of the format, such as `1.0`.

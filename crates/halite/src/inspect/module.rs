@@ -4,6 +4,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use vm_bytecode::{
     Archive, Attribute, Container, Features, FieldError, ModuleDef, RodataPlacement, Signature,
@@ -27,7 +28,8 @@ const DECLARATION: &str = "iree.abi.declaration";
 pub type Attributes = BTreeMap<String, String>;
 
 /// A compiled program.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Module {
     /// Its name.
@@ -75,8 +77,9 @@ pub struct Module {
 }
 
 /// How a module expects to be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum ExecutionModel {
     /// Kernels are executables, run by the caller (`hal_loader`).
@@ -90,7 +93,8 @@ pub enum ExecutionModel {
 }
 
 /// A module that a module needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Dependency {
     /// Its name.
@@ -102,7 +106,8 @@ pub struct Dependency {
 }
 
 /// A function that a module imports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Import {
     /// The name of the module, a dot, and that of the function.
@@ -114,7 +119,8 @@ pub struct Import {
 }
 
 /// A function that a module exports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Export {
     /// Its name.
@@ -130,7 +136,8 @@ pub struct Export {
 }
 
 /// A segment of read-only data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct Rodata {
     /// Its length.
@@ -144,7 +151,8 @@ pub struct Rodata {
 }
 
 /// A module inside an executable: portable kernels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct ModuleSummary {
     /// Its name.

@@ -1,6 +1,7 @@
 //! Lists of names from files, of which only the first are kept.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 /// Most names of a list that are kept: many names of a file may share their bytes, so all of them could take far more
@@ -8,7 +9,8 @@ use serde::Serialize;
 const MAX_NAMES: usize = 256;
 
 /// How many names there are, and the first of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct NameList {
     /// How many there are.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use hal_abi::{PLUGIN_VERSION_0_1, PluginFeatures, SanitizerKind};
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 use super::library::sanitizer_name;
@@ -18,7 +19,8 @@ const FEATURES: [(PluginFeatures, &str); 2] = [
 ];
 
 /// What a plugin says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct PluginHeader {
     /// Version of the plugin ABI: `0.1`.

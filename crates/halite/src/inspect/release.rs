@@ -6,6 +6,7 @@
 
 use core::fmt;
 
+#[cfg(feature = "serde")]
 use serde::{Serialize, Serializer};
 use vm_bytecode::{BytecodeVersion, ModuleDef};
 
@@ -71,6 +72,7 @@ impl fmt::Display for ReleaseRange {
     }
 }
 
+#[cfg(feature = "serde")]
 impl Serialize for ReleaseRange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([("first", self.first()), ("last", self.last())])

@@ -4,13 +4,15 @@
 //! target out as the attribute that it was. Modules of the inline models carry nothing of the kind.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 /// Start of the attribute in a message.
 const ATTRIBUTE: &str = "#hal.executable.target<";
 
 /// What the compiler was asked to compile executables for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 #[non_exhaustive]
 pub struct CompilationTarget {
     /// The compiler's backend, such as `llvm-cpu`.
