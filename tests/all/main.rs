@@ -10,3 +10,4 @@ mod fixtures;
 mod manifest;
 mod plugins;
 mod programs;
+mod soak;

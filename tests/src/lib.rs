@@ -1,9 +1,10 @@
 //! What the cross-crate tests and the fuzzer share: where the fixtures are, the fuzz targets, mutants of real
-//! files, and an allocator that counts.
+//! files, an allocator that counts, and a soak.
 
 pub mod fuzz;
 pub mod memory;
 pub mod mutants;
+pub mod soak;
 
 use std::path::{Path, PathBuf};
 

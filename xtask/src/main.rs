@@ -27,6 +27,7 @@ mod package;
 mod plugins;
 mod process;
 mod sanitize;
+mod soak;
 mod tidy;
 mod workspace;
 
@@ -119,6 +120,11 @@ const TASKS: &[Task] = &[
         name: "mutants",
         run: mutants::mutants,
         help: "try mutants of modules, executables and plugins: [--count N] [--first N]",
+    },
+    Task {
+        name: "soak",
+        run: soak::soak,
+        help: "load, run, replace plugins and drop sessions on many threads: [--minutes N]",
     },
     Task {
         name: "conformance",

@@ -2,6 +2,9 @@
 
 mod gate;
 mod job;
+#[cfg(test)]
+mod model;
+mod primitives;
 
 use std::io;
 use std::num::NonZero;

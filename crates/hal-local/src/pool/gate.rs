@@ -23,12 +23,15 @@
 )]
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use crossbeam_utils::CachePadded;
 
 use super::Job;
+use super::primitives::{
+    AtomicBool, AtomicPtr, AtomicUsize, Condvar, Mutex, MutexGuard, SPINS, spin_loop,
+};
 
 /// Set while workers may enter.
 const OPEN: usize = 1 << 0;
@@ -46,10 +49,6 @@ const EPOCH: usize = INSIDE_MASK + INSIDE;
 
 /// The most workers a gate can count.
 pub(super) const MAX_WORKERS: usize = INSIDE_MASK / INSIDE;
-
-/// How often a thread looks again before it goes to sleep: some tens of microseconds, which is the
-/// time from one dispatch of a program to the next.
-const SPINS: u32 = 1 << 10;
 
 /// The place where a job is lent out and awaited.
 #[derive(Debug)]
@@ -123,7 +122,7 @@ impl Gate {
             if self.is_empty() {
                 return;
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         let mut lock = self.lock();
         self.state.fetch_or(AWAITED, Ordering::Relaxed);
@@ -151,7 +150,7 @@ impl Gate {
                 if let Some(visit) = self.try_enter(state, seen) {
                     return Some(visit);
                 }
-                std::hint::spin_loop();
+                spin_loop();
             }
             self.sleep(seen);
         }

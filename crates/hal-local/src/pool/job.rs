@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use crossbeam_utils::CachePadded;
 
+use super::primitives::{AtomicBool, AtomicUsize, Mutex};
 use crate::{Dispatch, DispatchError, Executable, Worker};
 
 /// Chunks per thread. More of them spread uneven work better; fewer of them cost less to hand out.
