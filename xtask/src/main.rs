@@ -28,6 +28,7 @@ mod plugins;
 mod process;
 mod sanitize;
 mod soak;
+mod supply;
 mod tidy;
 mod workspace;
 
@@ -125,6 +126,11 @@ const TASKS: &[Task] = &[
         name: "soak",
         run: soak::soak,
         help: "load, run, replace plugins and drop sessions on many threads: [--minutes N]",
+    },
+    Task {
+        name: "supply",
+        run: supply::supply,
+        help: "check licenses, sources and known faults of dependencies, and their oldest versions: [deny] [minimal-versions]",
     },
     Task {
         name: "conformance",

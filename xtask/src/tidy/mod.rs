@@ -10,6 +10,7 @@ mod manifests;
 mod markdown;
 mod rooms;
 mod sources;
+mod toolchain;
 mod tree;
 
 use anyhow::{Result, bail};
@@ -50,6 +51,7 @@ pub(crate) fn tidy(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut findings = manifests::check(workspace, &tree)?;
     findings.extend(lockfile::check(&tree));
     findings.extend(sources::check(&tree));
+    findings.extend(toolchain::check(&tree));
     findings.extend(rooms::check(&tree));
     findings.extend(markdown::check(&tree));
     findings.extend(catalogue::check(&tree));
