@@ -20,6 +20,7 @@ const LIBRARIES: &[&str] = &[
     "hal-plugin-sdk",
     "hal-local",
     "vm",
+    "vm-jit",
     "vm-bytecode",
     "vm-hal-inline",
     "vm-hal-loader",

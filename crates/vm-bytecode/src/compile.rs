@@ -149,6 +149,8 @@ impl<'a> Compiler<'a> {
             register_count: self.function.i32_register_count(),
             ref_count: self.function.ref_register_count(),
             targets: targets.collect(),
+            #[cfg(feature = "jit")]
+            loops: crate::loops::number(&mut self.steps),
             steps: self.steps.into(),
             offsets: self.offsets.into(),
             registers: self.registers.into(),

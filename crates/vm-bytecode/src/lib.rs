@@ -23,7 +23,10 @@
 //!
 //! # Features
 //!
-//! `tracing` adds the span `load_module` of the [`tracing`](https://docs.rs/tracing) crate, and those of `vm`.
+//! `jit` lets [`BytecodeModule::compiling`] compile hot loops to machine code, on x86-64.
+//!
+//! `tracing` adds the spans `load_module` and `compile_loop` of the [`tracing`](https://docs.rs/tracing) crate, and those
+//! of `vm`.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]
@@ -45,6 +48,8 @@ mod file_kind;
 mod flatbuffer;
 mod interpreter;
 mod isa;
+#[cfg(feature = "jit")]
+mod loops;
 mod module;
 mod module_def;
 mod program;

@@ -46,6 +46,11 @@ impl BytecodeModule {
         let _span =
             tracing::debug_span!("load_module", byte_length = owner.bytes().len()).entered();
         let verified = VerifiedModule::load(owner.bytes())?;
+        Ok(Self::of(owner, verified))
+    }
+
+    /// Prepares a verified module, which was read from the bytes of `owner`.
+    pub(crate) fn of(owner: Arc<dyn BytesOwner>, verified: VerifiedModule) -> Arc<Self> {
         let def = verified.def();
         let program = compile(&verified, Fusion::Fused);
         let rodata = def.rodata.iter().map(|segment| {
@@ -55,7 +60,7 @@ impl BytecodeModule {
                 unreachable!("the verifier checked that the file has the range")
             }))
         });
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             exports: exports(&verified),
             imports: imports(&verified),
             dependencies: dependencies(def),
@@ -64,7 +69,7 @@ impl BytecodeModule {
             program,
             verified,
             owner,
-        }))
+        })
     }
 
     /// Returns the description of the module.
@@ -77,6 +82,12 @@ impl BytecodeModule {
     #[must_use]
     pub fn verified(&self) -> &VerifiedModule {
         &self.verified
+    }
+
+    /// Returns a function as the interpreter runs it when nothing is counted.
+    #[cfg(all(test, feature = "jit"))]
+    pub(crate) fn function(&self, ordinal: usize) -> &Function {
+        &self.program.functions[ordinal]
     }
 
     fn plain_program(&self) -> &Program {
@@ -152,6 +163,13 @@ impl Module for BytecodeModule {
     }
 
     fn instantiate(self: Arc<Self>, linkage: Linkage<'_>) -> Result<Box<dyn Instance>> {
+        Ok(Box::new(self.instance(linkage)?))
+    }
+}
+
+impl BytecodeModule {
+    /// Returns the state of the module in a new context.
+    fn instance(self: Arc<Self>, linkage: Linkage<'_>) -> Result<BytecodeInstance> {
         let def = self.def();
         let types = def
             .types
@@ -159,14 +177,16 @@ impl Module for BytecodeModule {
             .map(|name| element_type(def, name, linkage.types))
             .collect::<Result<_>>()?;
         let (global_bytes, global_refs) = (def.global_bytes as usize, def.global_refs as usize);
-        Ok(Box::new(BytecodeInstance {
+        Ok(BytecodeInstance {
             types,
             imports: linkage.imports.into(),
             global_bytes: RefCell::new(vec![0; global_bytes].into()),
             global_refs: RefCell::new(vec![Ref::Null; global_refs].into()),
             idle_stack: Cell::new(None),
+            #[cfg(feature = "jit")]
+            hot_after: None,
             module: self,
-        }))
+        })
     }
 }
 
@@ -197,6 +217,66 @@ fn element_type(def: &ModuleDef, name: &str, types: &RefTypes) -> Result<Element
     })
 }
 
+/// A bytecode module whose hot loops run as machine code.
+#[cfg(feature = "jit")]
+#[derive(Debug)]
+struct Compiling {
+    module: Arc<BytecodeModule>,
+    hot_after: u32,
+}
+
+impl BytecodeModule {
+    /// Returns the module in a form whose hot loops are compiled to machine code when it runs, with the feature `jit`. What
+    /// it computes and how it fails is the same. Loops that cannot be compiled, all of them without the feature and on
+    /// processors that there is no code generator for, are interpreted, and so is everything while fuel is counted or
+    /// instructions are traced.
+    #[must_use]
+    pub fn compiling(self: &Arc<Self>) -> Arc<dyn Module> {
+        #[cfg(feature = "jit")]
+        return self.compiling_after(crate::loops::HOT_AFTER);
+        #[cfg(not(feature = "jit"))]
+        return Arc::<Self>::clone(self);
+    }
+
+    /// As [`BytecodeModule::compiling`], for loops that turned `hot_after` times.
+    #[cfg(feature = "jit")]
+    pub(crate) fn compiling_after(self: &Arc<Self>, hot_after: u32) -> Arc<dyn Module> {
+        Arc::new(Compiling {
+            module: Arc::clone(self),
+            hot_after,
+        })
+    }
+}
+
+#[cfg(feature = "jit")]
+impl Module for Compiling {
+    fn name(&self) -> &str {
+        self.module.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.module.version()
+    }
+
+    fn dependencies(&self) -> &[vm::Dependency] {
+        self.module.dependencies()
+    }
+
+    fn exports(&self) -> &[Export] {
+        self.module.exports()
+    }
+
+    fn imports(&self) -> &[Import] {
+        self.module.imports()
+    }
+
+    fn instantiate(self: Arc<Self>, linkage: Linkage<'_>) -> Result<Box<dyn Instance>> {
+        let mut instance = Arc::clone(&self.module).instance(linkage)?;
+        instance.hot_after = Some(self.hot_after);
+        Ok(Box::new(instance))
+    }
+}
+
 impl fmt::Debug for BytecodeModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BytecodeModule")
@@ -214,12 +294,22 @@ pub(crate) struct BytecodeInstance {
     global_refs: RefCell<Box<[Ref]>>,
     /// The stack of the last invocation, for the next one. A call that comes while one runs makes its own.
     idle_stack: Cell<Option<Box<Stack>>>,
+    /// The turns after which a loop is compiled, when loops are.
+    #[cfg(feature = "jit")]
+    hot_after: Option<u32>,
 }
 
 impl BytecodeInstance {
     /// Returns the name of the module.
     pub(crate) fn module_name(&self) -> &str {
         self.module.name()
+    }
+
+    /// Returns the turns after which a loop is compiled, when loops are.
+    #[cfg(feature = "jit")]
+    #[inline]
+    pub(crate) fn hot_after(&self) -> Option<u32> {
+        self.hot_after
     }
 
     /// Returns the rodata segments, by ordinal.

@@ -57,6 +57,17 @@ macro_rules! define_step_kinds {
             BrNotLtI64U,
         }
 
+        #[cfg(feature = "jit")]
+        impl StepKind {
+            /// Returns the opcode whose instruction the step does alone, if it is that of one.
+            pub(crate) const fn opcode(self) -> Option<Opcode> {
+                match self {
+                    $(Self::$name => Some(Opcode::$name),)*
+                    _ => None,
+                }
+            }
+        }
+
         impl From<Opcode> for StepKind {
             fn from(op: Opcode) -> Self {
                 match op {
@@ -72,7 +83,7 @@ for_each_op!(define_step_kinds);
 ///
 /// Register operands fill a, b, c, then the halves of `x` and the low half of `y`, in encoding order; a 32-bit
 /// immediate or ordinal is `y`, a 64-bit immediate is `x` (low) and `y`. A ref operand is its ordinal with the MOVE
-/// bit. A jump's target is `y`, with [`BACKWARDS`].
+/// bit. A jump's target is `y`, with [`BACKWARDS`]; `x` of one that goes backwards is the index of its loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) kind: StepKind,
@@ -152,6 +163,32 @@ impl StepKind {
     }
 }
 
+#[cfg(feature = "jit")]
+impl StepKind {
+    /// Returns whether the step jumps to `y`, always or on a condition. Tables of branches are none of these.
+    pub(crate) const fn is_jump(self) -> bool {
+        match self {
+            Self::Br | Self::Yield | Self::Break | Self::CondBreak | Self::BrZero => true,
+            _ => self.negated().is_some() || self.is_negated(),
+        }
+    }
+
+    /// Returns whether the step is what [`StepKind::negated`] gives for another.
+    const fn is_negated(self) -> bool {
+        matches!(
+            self,
+            Self::BrNotEqI32
+                | Self::BrNotNeI32
+                | Self::BrNotLtI32S
+                | Self::BrNotLtI32U
+                | Self::BrNotEqI64
+                | Self::BrNotNeI64
+                | Self::BrNotLtI64S
+                | Self::BrNotLtI64U
+        )
+    }
+}
+
 /// Flag of a jump's target: the jump goes backwards.
 pub(crate) const BACKWARDS: u32 = 1 << 31;
 
@@ -183,6 +220,9 @@ pub(crate) struct Function {
     pub(crate) returns: Box<[Value]>,
     /// Messages of failures, found by `y`.
     pub(crate) messages: Box<[Box<str>]>,
+    /// Loops, found by `x`.
+    #[cfg(feature = "jit")]
+    pub(crate) loops: Box<[crate::loops::Loop]>,
     /// Where the arguments go when the function is called from outside the module.
     pub(crate) arguments: Box<[Value]>,
 }

@@ -542,6 +542,12 @@ impl<'a> Invocation<'a> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
+    /// Returns the flag that is set when the invocation is interrupted, for code that looks at it by itself.
+    #[must_use]
+    pub fn interrupt_flag(&self) -> &AtomicBool {
+        self.interrupt
+    }
+
     /// Checks that the invocation was not interrupted.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ const ROOMS: &[&str] = &[
     "crates/hal-plugin-sdk/src/rows.rs",
     // The bytes of buffers.
     "crates/vm/src/buffer/memory.rs",
+    // The call of machine code that was made from bytecode.
+    "crates/vm-jit/src/code.rs",
     // Where an embedder, and the command on behalf of its user, decide to run native code.
     "crates/halite/src/trust.rs",
     "crates/halite-cli/src/trust.rs",

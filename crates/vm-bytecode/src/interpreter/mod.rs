@@ -20,6 +20,8 @@ use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
 
 use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
+#[cfg(feature = "jit")]
+use stack::Registers;
 use stack::{release_ref, set_ref};
 
 use list::{list, set_list};
@@ -126,13 +128,29 @@ impl Interpreter<'_> {
             };
         }
         /// Goes on at a step. A program that does not end is stopped at its jumps backwards.
-        macro_rules! jump {
+        macro_rules! jump_to {
             ($target:expr) => {{
                 let target: u32 = $target;
                 if target & BACKWARDS != 0 {
                     check!(self.invocation.check_interrupt());
                 }
                 rest = steps[(target & !BACKWARDS) as usize..].iter();
+            }};
+        }
+        /// Goes on where a step jumps to, or, when that is the head of a loop with machine code, where the code ends.
+        macro_rules! jump {
+            ($step:ident) => {{
+                #[cfg(feature = "jit")]
+                if !M::METERED
+                    && $step.y & BACKWARDS != 0
+                    && let Some(hot_after) = self.instance.hot_after()
+                {
+                    check!(self.invocation.check_interrupt());
+                    let next = self.turn(function, $step, hot_after, &mut r, refs);
+                    rest = steps[next..].iter();
+                    continue;
+                }
+                jump_to!($step.y);
             }};
         }
         /// Sets a register from one or two others, read and written as one type.
@@ -166,7 +184,7 @@ impl Interpreter<'_> {
                 let holds = $value;
                 r.set_word($step.c, u32::from(holds));
                 if holds == $outcome {
-                    jump!($step.y);
+                    jump!($step);
                 }
             }};
         }
@@ -627,22 +645,22 @@ impl Interpreter<'_> {
 
                 // Control.
                 StepKind::Br | StepKind::Yield | StepKind::Break | StepKind::CondBreak => {
-                    jump!(step.y)
+                    jump!(step)
                 }
                 StepKind::CondBr => {
                     if r.word(step.a) != 0 {
-                        jump!(step.y);
+                        jump!(step);
                     }
                 }
                 StepKind::BrZero => {
                     if r.word(step.a) == 0 {
-                        jump!(step.y);
+                        jump!(step);
                     }
                 }
                 StepKind::BrTable => {
                     let targets = &function.targets[range(step)];
                     if let Some(&target) = targets.get(r.word(step.a) as usize) {
-                        jump!(target);
+                        jump_to!(target);
                     }
                 }
                 StepKind::Call => {
@@ -743,6 +761,28 @@ impl Interpreter<'_> {
                 }
             }
         }
+    }
+
+    /// Takes note of a jump backwards, runs the machine code of the loop that it belongs to, if there is any, and returns
+    /// the step to go on at.
+    #[cfg(feature = "jit")]
+    #[inline(never)]
+    fn turn(
+        &self,
+        function: &Function,
+        step: &Step,
+        hot_after: u32,
+        registers: &mut Registers<'_>,
+        refs: &[Ref],
+    ) -> usize {
+        let turned = &function.loops[step.x as usize];
+        turned.turn(
+            function,
+            hot_after,
+            registers.bytes(),
+            refs,
+            self.invocation,
+        )
     }
 
     /// Takes note of the step at `at`, when it is the first of an instruction.

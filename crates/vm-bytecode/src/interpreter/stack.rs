@@ -25,6 +25,12 @@ const INITIAL_REGISTER_BYTES: usize = 8192;
 pub(crate) struct Registers<'a>(&'a mut [u8; WINDOW_BYTES]);
 
 impl Registers<'_> {
+    /// Borrows the registers as bytes, four for each.
+    #[cfg(feature = "jit")]
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        self.0
+    }
+
     /// Returns the word in a register.
     #[inline(always)]
     pub(super) fn word(&self, register: u16) -> u32 {
