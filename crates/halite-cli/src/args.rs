@@ -38,7 +38,7 @@ pub(crate) struct SessionArgs {
     #[arg(long = "executable_plugin", value_name = "SPEC")]
     pub(crate) executable_plugin: Vec<String>,
 
-    /// Run no native code: only portable kernels (`vmvx`), no plugins. For programs that you do not trust
+    /// Run no native code: only portable kernels (`vmvx`), interpreted, no plugins. For programs that you do not trust
     #[arg(long = "no_native", conflicts_with = "executable_plugin")]
     pub(crate) no_native: bool,
 

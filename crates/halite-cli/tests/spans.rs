@@ -54,6 +54,27 @@ fn resolving_imports_is_a_span() {
 }
 
 #[test]
+fn hot_loops_are_compiled_unless_native_code_is_ruled_out() {
+    let module = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/bench/vmloop10k.inline.vmfb"
+    );
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_halite"));
+        command.args(["run", "--function=main", "--input=10000", "--input=42"]);
+        command.arg(format!("--module={module}")).args(flags);
+        let output = command.env("HALITE_LOG", "debug").output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
+        (output.stdout, stderr.contains("compile_loop{"))
+    };
+    let has_code = cfg!(all(unix, target_arch = "x86_64"));
+    let (printed, is_compiled) = run(&[]);
+    assert_eq!(is_compiled, has_code);
+    assert_eq!(run(&["--no-native"]), (printed, false));
+}
+
+#[test]
 fn a_filter_names_crates() {
     let output = run("hal_local=debug");
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -14,7 +14,7 @@ use hal_local::{
 use hal_plugin::PluginManager;
 use vm::{InterruptHandle, StatusCode};
 
-use crate::{Error, Profiler, Tensor, Trust, session};
+use crate::{Error, Loops, Profiler, Tensor, Trust, session};
 
 /// An executable: functions that can be dispatched on tensors.
 ///
@@ -168,7 +168,8 @@ impl Executable {
         let profiler = options.profiler.as_ref();
         let interrupt = InterruptHandle::default();
         let (trust, plugins) = (options.trust, &options.plugins);
-        let loaders = session::registry(Vec::new(), trust, plugins, profiler, &interrupt);
+        let loops = Loops::of(trust);
+        let loaders = session::registry(Vec::new(), trust, plugins, loops, profiler, &interrupt);
         let dispatcher =
             session::new_dispatcher(options.threads, profiler).map_err(ExecutableError::Threads)?;
         let format = match &options.format {

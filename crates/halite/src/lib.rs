@@ -36,8 +36,10 @@
 //!
 //! # Features
 //!
+//! `jit`, which is there by default, runs hot loops of bytecode as machine code; see [`Loops`].
+//!
 //! `tracing` adds spans of the [`tracing`](https://docs.rs/tracing) crate, all at its level `DEBUG`: `load_module`,
-//! `load_executable`, `load_plugin`, `link`, `resolve`, `invoke`, `dispatch`, and `work` for what a worker does of a
+//! `compile_loop`, `load_executable`, `load_plugin`, `link`, `resolve`, `invoke`, `dispatch`, and `work` for what a worker does of a
 //! dispatch. Without it nothing of that is compiled in.
 //!
 //! # Safety
@@ -75,7 +77,7 @@ pub use hal_local::{Dispatcher, ExportAttributes, ExportInfo, InlineDispatcher, 
 pub use hal_plugin::{Plugin, PluginError, PluginManager, PluginSpec};
 pub use profile::{KernelProfile, Profiler, Span, SpanKind, Timeline};
 pub use program::Program;
-pub use session::{Session, SessionBuilder};
+pub use session::{Loops, Session, SessionBuilder};
 pub use signature::{Declared, Signature};
 pub use tensor::{ExclusiveTensor, Tensor, TensorError};
 pub use trust::Trust;

@@ -42,6 +42,26 @@ pub struct Session {
     plugins: PluginManager,
 }
 
+/// How the loops of bytecode run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loops {
+    /// All in the interpreter.
+    Interpreted,
+    /// Hot ones as machine code that the session makes, where that can be done: on x86-64, with the feature `jit`. It
+    /// computes the same, bit for bit, and accesses the same memory.
+    Compiled,
+}
+
+impl Loops {
+    /// Returns how loops run when nobody says it.
+    pub(crate) fn of(trust: Option<Trust>) -> Self {
+        match trust {
+            Some(_) => Self::Compiled,
+            None => Self::Interpreted,
+        }
+    }
+}
+
 /// Makes a [`Session`].
 #[must_use]
 pub struct SessionBuilder {
@@ -57,6 +77,7 @@ pub struct SessionBuilder {
     profiler: Option<Profiler>,
     interrupt: InterruptHandle,
     lifecycle_fuel: Option<u64>,
+    loops: Option<Loops>,
 }
 
 impl SessionBuilder {
@@ -137,6 +158,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Says how loops of bytecode run. Without this call hot ones are compiled if the session may run native code, and all
+    /// are interpreted if it may not.
+    pub fn loops(mut self, loops: Loops) -> Self {
+        self.loops = Some(loops);
+        self
+    }
+
     /// Loads the plugins, links the programs and runs their initializers.
     ///
     /// # Errors
@@ -151,10 +179,12 @@ impl SessionBuilder {
             Some(dispatcher) => watched(dispatcher, profiler),
             None => new_dispatcher(self.threads, profiler)?,
         };
+        let loops = self.loops.unwrap_or_else(|| Loops::of(self.trust));
         let loaders = registry(
             self.loaders,
             self.trust,
             &plugins,
+            loops,
             profiler,
             &self.interrupt,
         );
@@ -180,7 +210,7 @@ impl SessionBuilder {
         }
         modules.extend(self.modules.iter().cloned());
         for program in &self.programs {
-            modules.push(Arc::<vm_bytecode::BytecodeModule>::clone(program.module()));
+            modules.push(runnable(program, loops));
         }
         let context = Context::builder().interrupt_handle(self.interrupt);
         let mut context = modules.into_iter().fold(context, ContextBuilder::module);
@@ -199,7 +229,7 @@ impl SessionBuilder {
 }
 
 impl Session {
-    /// Returns a builder of a session that runs kernels on the caller's thread and no native code.
+    /// Returns a builder of a session that runs kernels on the caller's thread and no machine code.
     pub fn builder() -> SessionBuilder {
         SessionBuilder {
             programs: Vec::new(),
@@ -214,6 +244,7 @@ impl Session {
             profiler: None,
             interrupt: InterruptHandle::default(),
             lifecycle_fuel: None,
+            loops: None,
         }
     }
 
@@ -353,11 +384,28 @@ fn load_plugins(
     Ok(())
 }
 
+/// Returns the module of a program in the form in which it is run.
+fn runnable(program: &Program, loops: Loops) -> Arc<dyn Module> {
+    match loops {
+        Loops::Compiled => program.module().compiling(),
+        Loops::Interpreted => Arc::<vm_bytecode::BytecodeModule>::clone(program.module()),
+    }
+}
+
+/// Returns the loader of portable kernels.
+fn portable_loader(loops: Loops) -> VmvxLoader {
+    match loops {
+        Loops::Compiled => VmvxLoader::new().compile_loops(),
+        Loops::Interpreted => VmvxLoader::new(),
+    }
+}
+
 /// Returns the loaders in the order in which they are asked.
 pub(crate) fn registry(
     own: Vec<Arc<dyn ExecutableLoader>>,
     trust: Option<Trust>,
     plugins: &PluginManager,
+    loops: Loops,
     profiler: Option<&Profiler>,
     interrupt: &InterruptHandle,
 ) -> LoaderRegistry {
@@ -370,7 +418,7 @@ pub(crate) fn registry(
         let system = SystemLibraryLoader::new(trust.loaders(), Some(provider));
         loaders = loaders.with(Arc::new(embedded)).with(Arc::new(system));
     }
-    let portable = VmvxLoader::new().interrupt_handle(interrupt.clone());
+    let portable = portable_loader(loops).interrupt_handle(interrupt.clone());
     loaders = loaders.with(Arc::new(portable));
     match profiler {
         Some(profiler) => profiler.watch_loaders(loaders),

@@ -28,7 +28,7 @@ pub(crate) type Entry = unsafe extern "C" fn(
 
 /// A loop as machine code. Threads may share it.
 ///
-/// Invariant: `memory` starts with an [`Entry`] that accesses at most the first `register_bytes` of the register file, in
+/// Invariant: `memory` starts with an `Entry` that accesses at most the first `register_bytes` of the register file, in
 /// buffers only elements that lie in their lengths, writes to buffers only where `is_written` says so, and calls nothing.
 pub struct CompiledLoop {
     memory: Mmap,

@@ -14,7 +14,6 @@ use vm::{
     Access, Buffer, Context, Function, InterruptHandle, InvocationOptions, List, Module, Ref,
     Result, Trap, Value,
 };
-use vm_bytecode::BytecodeModule;
 
 use crate::vmvx_module;
 
@@ -30,7 +29,7 @@ const SPECIAL_PREFIX: &str = "__";
 
 /// A loaded portable executable.
 pub(crate) struct VmvxExecutable {
-    module: Arc<BytecodeModule>,
+    module: Arc<dyn Module>,
     constants: Box<[u8]>,
     limits: Limits,
     exports: Box<[ExportInfo]>,
@@ -64,7 +63,7 @@ struct Instance {
 impl VmvxExecutable {
     /// Returns the executable of a module whose exports were described, after trying that a context of it can be made.
     pub(crate) fn new(
-        module: Arc<BytecodeModule>,
+        module: Arc<dyn Module>,
         exports: Box<[ExportInfo]>,
         constants: &[u32],
         limits: Limits,
@@ -86,11 +85,10 @@ impl VmvxExecutable {
     }
 
     fn new_instance(&self) -> Result<Instance> {
-        let module: Arc<dyn Module> = Arc::clone(&self.module) as _;
         let mut builder = Context::builder()
             .interrupt_handle(self.limits.interrupt.clone())
             .module(vmvx_module())
-            .module(module);
+            .module(Arc::clone(&self.module));
         if let Some(fuel) = self.limits.fuel {
             builder = builder.lifecycle_fuel(fuel);
         }

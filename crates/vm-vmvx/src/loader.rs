@@ -34,6 +34,7 @@ const FORMAT: &str = "vmvx-bytecode-fb";
 #[derive(Debug, Default)]
 pub struct VmvxLoader {
     limits: Limits,
+    compiles_loops: bool,
 }
 
 impl VmvxLoader {
@@ -56,6 +57,22 @@ impl VmvxLoader {
     pub fn fuel_per_workgroup(mut self, instructions: u64) -> Self {
         self.limits.fuel = Some(instructions);
         self
+    }
+
+    /// Compiles hot loops of kernels to machine code while they run, as [`BytecodeModule::compiling`] says.
+    #[must_use]
+    pub fn compile_loops(mut self) -> Self {
+        self.compiles_loops = true;
+        self
+    }
+
+    /// Returns the module of a payload in the form in which it is run.
+    fn runnable(&self, module: Arc<BytecodeModule>) -> Arc<dyn Module> {
+        if self.compiles_loops {
+            module.compiling()
+        } else {
+            module
+        }
     }
 }
 
@@ -120,9 +137,13 @@ impl ExecutableLoader for VmvxLoader {
             .collect::<Result<_, _>>()
             .and_then(|exports| check_constants(&module, params.constants).map(|()| exports))
             .map_err(|error| self.failure(StatusCode::INVALID_ARGUMENT, error))?;
-        let executable =
-            VmvxExecutable::new(module, exports, params.constants, self.limits.clone())
-                .map_err(|trap: Trap| self.failure(status_code(trap.code()), trap))?;
+        let executable = VmvxExecutable::new(
+            self.runnable(module),
+            exports,
+            params.constants,
+            self.limits.clone(),
+        )
+        .map_err(|trap: Trap| self.failure(status_code(trap.code()), trap))?;
         Ok(Arc::new(executable))
     }
 }
