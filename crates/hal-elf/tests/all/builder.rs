@@ -9,6 +9,8 @@
 //! | base + 0x1000 | read, execute | code |
 //! | base + 0x2000 | read, write | data |
 
+use std::borrow::Cow;
+
 use hal_elf::{ByteOrder, Class, Machine, Target};
 
 pub(crate) const PT_LOAD: u32 = 1;
@@ -140,7 +142,7 @@ pub(crate) struct Builder {
     pub(crate) segments: Vec<Segment>,
     pub(crate) hash: Hash,
     /// Name, address, section index, binding and type, in table order; symbol 0 is added.
-    pub(crate) symbols: Vec<(&'static str, u64, u16, u8)>,
+    pub(crate) symbols: Vec<(Cow<'static, str>, u64, u16, u8)>,
     pub(crate) rel: Vec<Entry>,
     pub(crate) rela: Vec<Entry>,
     /// The jump slots, and whether they have addends.
@@ -180,13 +182,13 @@ impl Builder {
     }
 
     /// Adds an exported function.
-    pub(crate) fn export(&mut self, name: &'static str, address: u64) {
-        self.symbols.push((name, address, 1, 0x12));
+    pub(crate) fn export(&mut self, name: impl Into<Cow<'static, str>>, address: u64) {
+        self.symbols.push((name.into(), address, 1, 0x12));
     }
 
     /// Adds an undefined symbol.
-    pub(crate) fn import(&mut self, name: &'static str) {
-        self.symbols.push((name, 0, 0, 0x10));
+    pub(crate) fn import(&mut self, name: impl Into<Cow<'static, str>>) {
+        self.symbols.push((name.into(), 0, 0, 0x10));
     }
 
     /// Puts bytes at an address, from the base.

@@ -74,7 +74,7 @@ fn undefined_symbols_are_all_named_at_once() {
     for name in ["fmaf", "memset", "expf"] {
         builder.import(name);
     }
-    let weak = ("__gmon_start__", 0, 0, 0x20);
+    let weak = ("__gmon_start__".into(), 0, 0, 0x20);
     builder.symbols.push(weak);
     let error = load_error(&builder.finish());
     assert_eq!(
@@ -111,9 +111,8 @@ fn a_sanitizer_build_is_recognized() {
 
 #[test]
 fn a_message_does_not_grow_with_shared_names() {
-    let long: &'static str = Box::leak("n".repeat(1000).into_boxed_str());
     let mut builder = Builder::new(X86_64);
-    builder.import(long);
+    builder.import("n".repeat(1000));
     let message = load_error(&builder.finish()).to_string();
     assert!(
         message.len() < 300 && message.ends_with("n..."),
@@ -139,7 +138,7 @@ fn thread_local_storage_is_refused() {
 #[test]
 fn an_indirect_function_is_refused_by_name() {
     let mut builder = Builder::new(X86_64);
-    builder.symbols.push(("memcpy", TEXT, 1, 0x1A));
+    builder.symbols.push(("memcpy".into(), TEXT, 1, 0x1A));
     let error = load_error(&builder.finish());
     assert!(
         error

@@ -30,7 +30,9 @@ fn builder(target: Target, format: Format, entries: &[crate::builder::Entry]) ->
     let mut builder = Builder::new(target);
     // An image base other than 0 tells the load bias from the load address.
     builder.base = 0x40_0000;
-    builder.symbols.push(("number", NUMBER_VALUE, 0xFFF1, 0x11));
+    builder
+        .symbols
+        .push(("number".into(), NUMBER_VALUE, 0xFFF1, 0x11));
     match format {
         Format::Rel => {
             builder.rel = entries.to_vec();
