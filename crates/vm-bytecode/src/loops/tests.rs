@@ -444,6 +444,72 @@ fn all_arithmetic_but_elementary_functions_is_compiled() {
     assert_eq!(left.join(" "), expected);
 }
 
+#[test]
+fn every_operation_gives_the_same_on_edge_operands() {
+    let bytes: Vec<u8> = (0..64u8).map(|byte| byte.wrapping_mul(37) ^ 0x80).collect();
+    let buffer = || Value::Ref(Buffer::copied_from(&bytes, Access::HOST).unwrap().into());
+    for &op in TRANSLATED.iter() {
+        let operation = Random {
+            op,
+            registers: [0, 2, 4, 6, 8, 10],
+            immediate: 0x8000_0001,
+            is_wild: false,
+        };
+        let body = program(2, &[Piece::Straight(vec![operation])], &[]);
+        let module = module(PROGRAM_CONVENTION, (REGISTERS, 2), &body);
+        let interpreted = context(Arc::<BytecodeModule>::clone(&module));
+        let compiled = context(module.compiling_after(1));
+        let refs = [buffer(), buffer()];
+        for (left, right) in EDGES
+            .iter()
+            .flat_map(|left| EDGES.iter().map(move |right| (left, right)))
+        {
+            let mut arguments = Vec::new();
+            for value in [left, right, left, right, left, right] {
+                let (low, high) = ((value & 0xFFFF_FFFF) as u32, (value >> 32) as u32);
+                arguments.extend([low, high].map(|word| Value::I32(word.cast_signed())));
+            }
+            arguments.extend(refs.iter().cloned());
+            let run = |context| call(context, &arguments, InvocationOptions::default());
+            assert_eq!(
+                run(&compiled),
+                run(&interpreted),
+                "{op} on {left:#x}, {right:#x}"
+            );
+        }
+    }
+}
+
+/// Values at whose halves and wholes, as integers and floats, operations turn.
+const EDGES: [u64; 26] = [
+    0,
+    1,
+    2,
+    31,
+    u64::MAX,
+    u64::MAX - 6,
+    1 << 31,
+    1 << 63,
+    i64::MAX as u64,
+    0x7FFF_FFFF,
+    0x80,
+    0x8000,
+    0.5f64.to_bits(),
+    (-0.5f64).to_bits(),
+    2.5f64.to_bits(),
+    (-2.5f64).to_bits(),
+    3e9f64.to_bits(),
+    9_223_372_036_854_775_808f64.to_bits(),
+    f64::INFINITY.to_bits(),
+    f64::NAN.to_bits(),
+    0.5f32.to_bits() as u64,
+    (-0.5f32).to_bits() as u64,
+    (-2.5f32).to_bits() as u64,
+    9_223_372_036_854_775_808f32.to_bits() as u64,
+    f32::NEG_INFINITY.to_bits() as u64,
+    f32::NAN.to_bits() as u64,
+];
+
 /// An operation with its operands: registers and an immediate, of which it takes what it needs.
 #[derive(Clone, Debug)]
 struct Random {
