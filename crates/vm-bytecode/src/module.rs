@@ -238,9 +238,10 @@ impl BytecodeModule {
         return Arc::<Self>::clone(self);
     }
 
-    /// As [`BytecodeModule::compiling`], for loops that turned `hot_after` times.
+    /// As [`BytecodeModule::compiling`], for loops that turned `hot_after` times: tests want machine code at once.
     #[cfg(feature = "jit")]
-    pub(crate) fn compiling_after(self: &Arc<Self>, hot_after: u32) -> Arc<dyn Module> {
+    #[must_use]
+    pub fn compiling_after(self: &Arc<Self>, hot_after: u32) -> Arc<dyn Module> {
         Arc::new(Compiling {
             module: Arc::clone(self),
             hot_after,

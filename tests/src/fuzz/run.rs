@@ -1,5 +1,5 @@
-//! Verified bytecode that runs, with a budget: whatever the program, it ends in results or an error, and its fast form
-//! gives what its counted form gives.
+//! Verified bytecode that runs, with a budget: whatever the program, it ends in results or an error, and its fast form,
+//! and the one with loops of machine code, give what its counted form gives.
 //!
 //! ```text
 //! input   0 template, 1 bytecode ..     the bytecode takes the place of the template's
@@ -67,19 +67,27 @@ pub(super) fn run(input: &[u8]) -> Outcome {
         return Outcome::Refused;
     };
     with_largest_block(LARGEST_BLOCK, || {
-        let counted = outcomes(&module, Some(FUEL));
+        let same = || Arc::clone(&module) as _;
         // What ends within a budget ends without one, and in the same way.
-        if let Some(counted) = counted {
-            let fast = outcomes(&module, None);
-            assert_eq!(Some(counted), fast, "the fast form disagrees");
+        if let Some(counted) = outcomes(&module, same(), Some(FUEL)) {
+            let fast = outcomes(&module, same(), None);
+            assert_eq!(Some(&counted), fast.as_ref(), "the fast form disagrees");
+            for hot_after in [1, 3] {
+                let compiled = outcomes(&module, module.compiling_after(hot_after), None);
+                assert_eq!(Some(&counted), compiled.as_ref(), "machine code disagrees");
+            }
         }
     });
     Outcome::Ran
 }
 
-/// Calls every function of a module in a new context, and returns what came of it as text; `None` when a budget ended
-/// one of them.
-fn outcomes(module: &Arc<BytecodeModule>, fuel: Option<u64>) -> Option<String> {
+/// Calls every function of a module in a new context, in which it has this form, and returns what came of it as text;
+/// `None` when a budget ended one of them.
+fn outcomes(
+    module: &Arc<BytecodeModule>,
+    form: Arc<dyn Module>,
+    fuel: Option<u64>,
+) -> Option<String> {
     let host = Host::default();
     let mut builder = Context::builder()
         .module(host.module())
@@ -88,7 +96,7 @@ fn outcomes(module: &Arc<BytecodeModule>, fuel: Option<u64>) -> Option<String> {
     for library in libraries() {
         builder = builder.module(Arc::clone(library) as _);
     }
-    builder = builder.module(Arc::clone(module) as _);
+    builder = builder.module(form);
     if let Some(fuel) = fuel {
         builder = builder.lifecycle_fuel(fuel);
     }
