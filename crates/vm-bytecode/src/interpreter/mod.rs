@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
 
+#[cfg(feature = "jit")]
+use crate::loops::Loop;
 use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
 #[cfg(feature = "jit")]
@@ -140,17 +142,21 @@ impl Interpreter<'_> {
         /// Goes on where a step jumps to, or, when that is the head of a loop with machine code, where the code ends.
         macro_rules! jump {
             ($step:ident) => {{
-                #[cfg(feature = "jit")]
-                if !M::METERED
-                    && $step.y & BACKWARDS != 0
-                    && let Some(hot_after) = self.instance.hot_after()
-                {
+                let target = $step.y;
+                if target & BACKWARDS != 0 {
                     check!(self.invocation.check_interrupt());
-                    let next = self.turn(function, $step, hot_after, &mut r, refs);
-                    rest = steps[next..].iter();
-                    continue;
+                    #[cfg(feature = "jit")]
+                    if !M::METERED
+                        && let Some(hot_after) = self.instance.hot_after()
+                        && let turned = &function.loops[$step.x as usize]
+                        && turned.is_watched()
+                    {
+                        let next = self.turn(turned, function, hot_after, &mut r, refs);
+                        rest = steps[next..].iter();
+                        continue;
+                    }
                 }
-                jump_to!($step.y);
+                rest = steps[(target & !BACKWARDS) as usize..].iter();
             }};
         }
         /// Sets a register from one or two others, read and written as one type.
@@ -763,26 +769,19 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Takes note of a jump backwards, runs the machine code of the loop that it belongs to, if there is any, and returns
-    /// the step to go on at.
+    /// Takes note of a turn of a loop, runs the machine code of the loop, if there is any, and returns the step to go on at.
     #[cfg(feature = "jit")]
     #[inline(never)]
     fn turn(
         &self,
+        turned: &Loop,
         function: &Function,
-        step: &Step,
         hot_after: u32,
         registers: &mut Registers<'_>,
         refs: &[Ref],
     ) -> usize {
-        let turned = &function.loops[step.x as usize];
-        turned.turn(
-            function,
-            hot_after,
-            registers.bytes(),
-            refs,
-            self.invocation,
-        )
+        let registers = registers.bytes();
+        turned.turn(function, hot_after, registers, refs, self.invocation)
     }
 
     /// Takes note of the step at `at`, when it is the first of an instruction.

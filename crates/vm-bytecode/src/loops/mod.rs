@@ -31,7 +31,8 @@ pub(crate) const HOT_AFTER: u32 = 8000;
 #[derive(Debug)]
 pub(crate) struct Loop {
     head: u32,
-    /// Turns that were counted; may miss some that threads count at the same time.
+    /// Turns that were counted; may miss some that threads count at the same time. [`GIVEN_UP`] when the loop cannot be
+    /// compiled.
     turns: AtomicU32,
     /// The machine code; `None` inside when the loop cannot be compiled.
     code: OnceLock<Option<Code>>,
@@ -44,6 +45,9 @@ struct Code {
     /// The ref registers whose buffers it accesses.
     buffers: Box<[u16]>,
 }
+
+/// Says that a loop is interpreted for good.
+const GIVEN_UP: u32 = u32::MAX;
 
 /// Finds the loops of a function and gives each step that jumps backwards the index of its loop, in `x`.
 pub(crate) fn number(steps: &mut [Step]) -> Box<[Loop]> {
@@ -71,6 +75,12 @@ fn backward_target(step: &Step) -> Option<u32> {
 }
 
 impl Loop {
+    /// Returns whether turns of the loop are of interest: it has machine code or may have some.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.turns.load(Ordering::Relaxed) != GIVEN_UP
+    }
+
     /// Takes note of a turn of the loop, runs its code when there is any, and returns the step to go on at. Makes the
     /// code when the loop turned `hot_after` times.
     pub(crate) fn turn(
@@ -84,12 +94,16 @@ impl Loop {
         let code = match self.code.get() {
             Some(code) => code,
             None => {
-                let turns = self.turns.load(Ordering::Relaxed) + 1;
+                let turns = self.turns.load(Ordering::Relaxed).saturating_add(1);
                 self.turns.store(turns, Ordering::Relaxed);
                 if turns < hot_after {
                     return self.head as usize;
                 }
-                self.code.get_or_init(|| Code::new(function, self.head))
+                let code = self.code.get_or_init(|| Code::new(function, self.head));
+                if code.is_none() {
+                    self.turns.store(GIVEN_UP, Ordering::Relaxed);
+                }
+                code
             }
         };
         let next = code
