@@ -39,13 +39,6 @@ impl Usage {
     }
 }
 
-/// Tells whether the test runs under a sanitizer, by the variables of `cargo xtask sanitize`.
-fn has_sanitizer() -> bool {
-    ["ASAN_OPTIONS", "TSAN_OPTIONS"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some())
-}
-
 #[track_caller]
 fn check_flat(loader: &dyn ExecutableLoader, format: &str, file: &[u8], rounds: usize) {
     let round = || {
@@ -61,10 +54,9 @@ fn check_flat(loader: &dyn ExecutableLoader, format: &str, file: &[u8], rounds: 
     let before = Usage::now();
     (0..rounds).for_each(|_| round());
     let after = Usage::now();
-    // A block of 32 bytes lost in each round would already be 78 pages in ten thousand. A sanitizer has memory of its
-    // own, which grows; leaks are for it to find.
+    // A block of 32 bytes lost in each round would already be 78 pages in ten thousand.
     assert!(
-        after.resident_pages < before.resident_pages + 64 || has_sanitizer(),
+        after.resident_pages < before.resident_pages + 64,
         "{before:?} became {after:?}"
     );
     assert!(

@@ -9,12 +9,20 @@ pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, StatusCode>) -> Result<T
     use core::mem::ManuallyDrop;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    /// Panics that are dropped before one is left alone.
+    const DROPPED: u32 = 4;
+
     // What the panic leaves behind in the plugin's own state is guarded by that state's own types:
     // nothing of the SDK is half-written when `body` unwinds.
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        // The payload may panic when dropped; what that panic throws is left alone.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        let _leaked = ManuallyDrop::new(dropped);
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|mut payload| {
+        // The payload may panic when dropped, and what that panic throws may do so too.
+        for _ in 0..DROPPED {
+            match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                Ok(()) => return Err(StatusCode::INTERNAL),
+                Err(thrown) => payload = thrown,
+            }
+        }
+        let _leaked = ManuallyDrop::new(payload);
         Err(StatusCode::INTERNAL)
     })
 }

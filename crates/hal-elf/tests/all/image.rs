@@ -178,13 +178,15 @@ mod linux_x86_64 {
             let both = maps.lines().filter(|line| line.contains("rwx"));
             both.map(str::to_owned).collect::<Vec<_>>()
         };
-        // A program that runs this one, such as valgrind, may have such pages of its own.
-        let before = both();
+        // A program that runs this one, such as valgrind, has such pages of its own, and makes more at any time.
+        let is_alone = both().is_empty();
         let image = load_image(MUL_X86_64);
         assert_eq!(permissions_of(&image), ["r--", "r-x", "r--"]);
         let other = load_image(&Builder::new(X86_64).finish());
         assert_eq!(permissions_of(&other), ["r--", "r-x", "rw-"]);
-        assert_eq!(both(), before);
+        if is_alone {
+            assert_eq!(both(), [""; 0]);
+        }
     }
 
     #[test]
