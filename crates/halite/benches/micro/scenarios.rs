@@ -41,6 +41,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "inline_c16_b3" => inline("c16_b3", 16, 3, 1),
     "inline_c0_b3_w1000" => inline("c0_b3", 0, 3, 1000),
     "loop" => vm_loop(Workbench::new()?, "count"),
+    "loop_compiled_1000" => compiled_loop(),
     "call_internal" => vm_loop(Workbench::new()?, "call_internal"),
     "call_import" => vm_loop(Workbench::new()?, "call_import"),
     "allocate" => vm_loop(Workbench::new()?, "allocate"),
@@ -122,6 +123,15 @@ fn inline(
 /// Runs a loop of the program that takes nothing but its length.
 fn vm_loop(workbench: Workbench, function: &'static str) -> Result<Run, Box<dyn Error>> {
     loop_with(workbench, function, Vec::new())
+}
+
+/// Runs 1000 turns of the empty loop when it is machine code already.
+fn compiled_loop() -> Result<Run, Box<dyn Error>> {
+    const TURNS: u64 = 1000;
+    const TURNS_UNTIL_HOT: u64 = 20_000;
+    let mut run = vm_loop(Workbench::compiling()?, "count")?;
+    run(TURNS_UNTIL_HOT)?;
+    Ok(Box::new(move |calls| run(TURNS * calls)))
 }
 
 /// Looks a function up by its name, in the VM.

@@ -14,7 +14,7 @@ use hal_local::{
     StaticLibraryLoader,
 };
 use hal_plugin::{Import, ImportProvider, PluginManager, ProviderError, ResolveRequest};
-use halite::{Program, Session, Value};
+use halite::{Loops, Program, Session, Value};
 use vm::{Access, Buffer, NativeModule};
 
 use crate::kernels;
@@ -61,15 +61,20 @@ impl ImportProvider for Bystander {
 impl Workbench {
     /// Returns a session with what it needs.
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
-        Self::with_crowd(0)
+        Self::with(0, Loops::Interpreted)
+    }
+
+    /// Returns a session that compiles hot loops.
+    pub(crate) fn compiling() -> Result<Self, Box<dyn Error>> {
+        Self::with(0, Loops::Compiled)
     }
 
     /// Returns a session with much more than it needs.
     pub(crate) fn crowded() -> Result<Self, Box<dyn Error>> {
-        Self::with_crowd(CROWD)
+        Self::with(CROWD, Loops::Interpreted)
     }
 
-    fn with_crowd(count: usize) -> Result<Self, Box<dyn Error>> {
+    fn with(count: usize, loops: Loops) -> Result<Self, Box<dyn Error>> {
         let plugins = PluginManager::new();
         plugins.register_provider("provider", Arc::new(Provider))?;
         for index in 0..count {
@@ -83,6 +88,7 @@ impl Workbench {
                 .build()
         };
         let mut session = Session::builder()
+            .loops(loops)
             .loader(Arc::new(loader))
             .module(nothing("bench")?);
         for index in 0..count {
