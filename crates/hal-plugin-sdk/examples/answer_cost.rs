@@ -1,9 +1,9 @@
-//! Resolves 256 sorted names once, for counting the instructions it takes.
+//! Answers a request for 256 sorted names once, for counting the instructions it takes.
 //!
-//! ```sh
-//! cargo build --release --package hal-plugin-sdk --example resolve_cost
+//! ```text
+//! cargo build --release --package hal-plugin-sdk --example answer_cost
 //! valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*measured*' \
-//!     target/release/examples/resolve_cost
+//!     target/release/examples/answer_cost
 //! ```
 //!
 //! The count that callgrind prints ("Collected") is to stay below 60 000. With the argument
