@@ -99,9 +99,10 @@ vm.module @micro {
     vm.return
   }
 
-  // A function of an executable by its name.
+  // A function of an executable by its name, as programs look it up: by a constant.
+  vm.rodata private @lookup_name "c0_b3"
   vm.export @lookup
-  vm.func private @lookup(%n: i32, %executable: !vm.ref<!hal.executable>, %name: !vm.buffer) {
+  vm.func private @lookup(%n: i32, %executable: !vm.ref<!hal.executable>) {
     %zero = vm.const.i32 0
     %one = vm.const.i32 1
     vm.br ^head(%zero : i32)
@@ -109,6 +110,27 @@ vm.module @micro {
     %more = vm.cmp.lt.i32.s %i, %n : i32
     vm.cond_br %more, ^body, ^done
   ^body:
+    %name = vm.const.ref.rodata @lookup_name : !vm.buffer
+    %function = vm.call @hal_loader.executable.lookup.function(%executable, %name)
+        : (!vm.ref<!hal.executable>, !vm.buffer) -> i64
+    %next = vm.add.i32 %i, %one : i32
+    vm.br ^head(%next : i32)
+  ^done:
+    vm.return
+  }
+
+  // The same in an executable of many functions.
+  vm.rodata private @lookup_of_many_name "main_dispatch_1023_elementwise_4_f32"
+  vm.export @lookup_of_many
+  vm.func private @lookup_of_many(%n: i32, %executable: !vm.ref<!hal.executable>) {
+    %zero = vm.const.i32 0
+    %one = vm.const.i32 1
+    vm.br ^head(%zero : i32)
+  ^head(%i: i32):
+    %more = vm.cmp.lt.i32.s %i, %n : i32
+    vm.cond_br %more, ^body, ^done
+  ^body:
+    %name = vm.const.ref.rodata @lookup_of_many_name : !vm.buffer
     %function = vm.call @hal_loader.executable.lookup.function(%executable, %name)
         : (!vm.ref<!hal.executable>, !vm.buffer) -> i64
     %next = vm.add.i32 %i, %one : i32

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use vm::{Atom, CallingConvention, Item};
 
-use imports::{import_call, passed_on};
+use imports::{import_call, is_ref_to_ref, passed_on, varies_by_one_object};
 
 use crate::code::{AnyReg, FunctionRef, Instruction, Operand, Register, RemapPair};
 use crate::constants::Constants;
@@ -31,16 +31,24 @@ pub(crate) enum Fusion {
 
 /// Compiles all functions of a module. The argument blocks do not depend on `fusion`.
 pub(crate) fn compile(module: &VerifiedModule, fusion: Fusion) -> Program {
-    let mut argument_words = Vec::new();
+    let (mut argument_words, mut answer_count) = (Vec::new(), 0);
     let functions = (0..).zip(module.functions());
     let functions = functions
         .map(|(ordinal, function)| {
-            Compiler::new(module, function, fusion, &mut argument_words).compile(ordinal)
+            Compiler::new(
+                module,
+                function,
+                fusion,
+                &mut argument_words,
+                &mut answer_count,
+            )
+            .compile(ordinal)
         })
         .collect();
     Program {
         functions,
         argument_words: argument_words.into(),
+        answer_count,
     }
 }
 
@@ -50,6 +58,8 @@ struct Compiler<'a> {
     fusion: Fusion,
     /// The argument blocks of the module.
     argument_words: &'a mut Vec<u32>,
+    /// Answers of pure imports that the module may remember.
+    answer_count: &'a mut u32,
     constants: Constants,
     steps: Vec<Step>,
     offsets: Vec<u32>,
@@ -91,12 +101,14 @@ impl<'a> Compiler<'a> {
         function: &'a VerifiedFunction,
         fusion: Fusion,
         argument_words: &'a mut Vec<u32>,
+        answer_count: &'a mut u32,
     ) -> Self {
         Self {
             module,
             function,
             fusion,
             argument_words,
+            answer_count,
             constants: Constants::of(module, function),
             steps: Vec::new(),
             offsets: Vec::new(),
@@ -641,6 +653,19 @@ impl<'a> Compiler<'a> {
             }
             FunctionRef::Import(import) => {
                 let convention = &self.module.import_conventions()[import as usize];
+                if let ([argument], [result]) = (arguments, results)
+                    && import_kind == StepKind::CallVariadic
+                    && is_ref_to_ref(convention)
+                    && self.passed_on.is_empty()
+                {
+                    self.emit(Step {
+                        a: argument.bits() & !REF_BIT,
+                        b: result.bits() & REF_MASK,
+                        y: import,
+                        ..Step::new(StepKind::CallRef)
+                    });
+                    return;
+                }
                 let y = index32(self.import_calls.len());
                 let known = |register| self.constants.at(register, instruction.offset());
                 let call = import_call(
@@ -653,11 +678,19 @@ impl<'a> Compiler<'a> {
                     &mut self.passed_on,
                     self.argument_words,
                 );
+                let pure = varies_by_one_object(&call, convention, self.argument_words)
+                    .filter(|_| import_kind == StepKind::CallVariadic);
                 self.import_calls.push(call);
-                self.emit(Step {
+                let mut step = Step {
                     y,
                     ..Step::new(import_kind)
-                });
+                };
+                if let Some((object, result)) = pure {
+                    step.kind = StepKind::CallPure;
+                    (step.a, step.b, step.x) = (object, result, *self.answer_count);
+                    *self.answer_count += 1;
+                }
+                self.emit(step);
             }
         }
     }

@@ -3,12 +3,12 @@
 //! [`BytecodeModule::load`] is the only way from bytes to something that runs, and it verifies.
 
 use core::cell::{Cell, RefCell, RefMut};
-use core::fmt;
-use std::sync::{Arc, OnceLock};
+use core::{fmt, ptr};
+use std::sync::{Arc, OnceLock, Weak};
 
 use vm::{
     Access, Buffer, BytesOwner, Call, ElementType, Export, Import, ImportTarget, Instance,
-    Invocation, Linkage, Module, Ref, RefTypes, Result, Results, Signal, StatusCode, Trap,
+    Invocation, Linkage, Module, Object, Ref, RefTypes, Result, Results, Signal, StatusCode, Trap,
     TrapFrame,
 };
 
@@ -182,6 +182,7 @@ impl BytecodeModule {
             imports: linkage.imports.into(),
             global_bytes: RefCell::new(vec![0; global_bytes].into()),
             global_refs: RefCell::new(vec![Ref::Null; global_refs].into()),
+            answers: RefCell::new(vec![None; self.program.answer_count as usize].into()),
             idle_stack: Cell::new(None),
             #[cfg(feature = "jit")]
             hot_after: None,
@@ -293,6 +294,8 @@ pub(crate) struct BytecodeInstance {
     imports: Box<[Option<ImportTarget>]>,
     global_bytes: RefCell<Box<[u8]>>,
     global_refs: RefCell<Box<[Ref]>>,
+    /// What pure imports gave.
+    answers: RefCell<Box<[Option<Answer>]>>,
     /// The stack of the last invocation, for the next one. A call that comes while one runs makes its own.
     idle_stack: Cell<Option<Box<Stack>>>,
     /// The turns after which a loop is compiled, when loops are.
@@ -300,7 +303,37 @@ pub(crate) struct BytecodeInstance {
     hot_after: Option<u32>,
 }
 
+/// What a pure import gave for an object.
+#[derive(Clone)]
+struct Answer {
+    /// The object, whose address nothing else has as long as this is kept.
+    object: Weak<dyn Object>,
+    value: u64,
+}
+
 impl BytecodeInstance {
+    /// Returns the answer `index`, if it is known for the object that `of` names.
+    #[inline(always)]
+    pub(crate) fn remembered(&self, index: u32, of: &Ref) -> Option<u64> {
+        let answers = self.answers.borrow();
+        match (answers.get(index as usize)?, of) {
+            (Some(answer), Ref::Object(object))
+                if ptr::addr_eq(answer.object.as_ptr(), Arc::as_ptr(object)) =>
+            {
+                Some(answer.value)
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets the answer `index` to `value`, for this object.
+    pub(crate) fn remember(&self, index: u32, object: &Arc<dyn Object>, value: u64) {
+        if let Some(answer) = self.answers.borrow_mut().get_mut(index as usize) {
+            let object = Arc::downgrade(object);
+            *answer = Some(Answer { object, value });
+        }
+    }
+
     /// Returns the name of the module.
     pub(crate) fn module_name(&self) -> &str {
         self.module.name()

@@ -21,6 +21,10 @@ macro_rules! define_step_kinds {
             CopyI32,
             /// Copies the register pair a to b.
             CopyI64,
+            /// Calls the import `y`, whose convention is `0r_r`, with ref a, which may be moved, and sets ref b.
+            CallRef,
+            /// Calls as plan `y` says, unless answer `x` is known for the object in ref a, and sets the register pair b.
+            CallPure,
             /// Jumps to `y` when register a is zero.
             BrZero,
             /// Sets register c to a = b and jumps to `y` when it is.
@@ -256,18 +260,16 @@ pub(crate) struct ImportCall {
     pub(crate) import: u32,
     /// Where its block lies in the words of the program.
     pub(crate) block: Range<usize>,
-    /// Registers that go into the block, with the word they go to.
+    /// Registers that go into the block, with the word they go to; a pair is two.
     pub(crate) words: Box<[(u16, u32)]>,
-    /// Register pairs that go into the block, with the first word they go to.
-    pub(crate) pairs: Box<[(u16, u32)]>,
     /// Ref registers that the call consumes.
     pub(crate) consumed: Box<[u16]>,
-    /// Registers that take the results.
-    pub(crate) results: Box<[Value]>,
-    /// Count of result words, to check what the import gave.
-    pub(crate) result_words: usize,
-    /// Count of result refs, to check what the import gave.
-    pub(crate) result_refs: usize,
+    /// Registers that take the words of the results, in order; a pair is two.
+    pub(crate) result_words: Box<[u16]>,
+    /// Registers that take the refs of the results, in order.
+    pub(crate) result_refs: Box<[u16]>,
+    /// Whether the call neither consumes nor gives anything.
+    pub(crate) is_plain: bool,
 }
 
 /// The functions of a module and the argument blocks of their calls to imports.
@@ -278,4 +280,6 @@ pub(crate) struct Program {
     /// The blocks, one for each place that calls an import, with all that is known when the program is made: counts of
     /// spans, the caller's ref registers, constants. Each stack has a copy, so that a call only adds what varies.
     pub(crate) argument_words: Box<[u32]>,
+    /// How many answers of pure imports can be remembered, as the steps that ask for them number them.
+    pub(crate) answer_count: u32,
 }

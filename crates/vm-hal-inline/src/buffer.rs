@@ -52,10 +52,8 @@ pub(crate) fn length(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> 
 }
 
 /// `buffer.storage`, `0r_r`: the memory of a buffer as a `vm.buffer`.
-pub(crate) fn storage(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
-    let buffer = call.arguments.reader().aliased(&HAL_BUFFER_TYPE)?;
-    call.results.push_ref(Arc::clone(buffer));
-    Ok(())
+pub(crate) fn storage(_pool: &BufferPool, buffer: Ref) -> Result<Ref> {
+    buffer.into_aliased(&HAL_BUFFER_TYPE).map(Ref::Buffer)
 }
 
 /// `buffer.subspan`, `0rII_r`: a part of a buffer, or the buffer itself when the part is all of it.

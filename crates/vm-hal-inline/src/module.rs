@@ -56,7 +56,7 @@ fn with_buffers(module: NativeModuleBuilder<BufferPool>) -> NativeModuleBuilder<
             buffer::allocate_initialized,
         )
         .raw_function("buffer.length", "0r_I", buffer::length)
-        .raw_function("buffer.storage", "0r_r", buffer::storage)
+        .ref_function("buffer.storage", buffer::storage)
         .raw_function("buffer.subspan", "0rII_r", buffer::subspan)
         .raw_function("buffer.wrap", "0rII_r", buffer::wrap)
 }
@@ -67,7 +67,7 @@ fn with_buffer_views(
 ) -> NativeModuleBuilder<BufferPool> {
     module
         .raw_function("buffer_view.assert", "0rriiCID_v", view_functions::assert)
-        .raw_function("buffer_view.buffer", "0r_r", view_functions::buffer)
+        .ref_function("buffer_view.buffer", view_functions::buffer)
         .raw_function("buffer_view.create", "0rIIiiCID_r", view_functions::create)
         .raw_function("buffer_view.dim", "0ri_I", view_functions::dim)
         .raw_function(

@@ -1,8 +1,9 @@
 //! The functions on `hal.buffer_view`.
 
 use core::fmt;
+use std::sync::Arc;
 
-use vm::{ArgumentReader, Atom, Buffer, BufferPool, Call, Result, Trap};
+use vm::{ArgumentReader, Atom, Buffer, BufferPool, Call, Ref, Result, Trap};
 
 use crate::buffer::{HAL_BUFFER_TYPE, hal_buffer, part};
 use crate::buffer_view::{BUFFER_VIEW_TYPE, BufferView, BufferViewError, check_rank};
@@ -51,10 +52,9 @@ pub(crate) fn assert(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> 
 }
 
 /// `buffer_view.buffer`, `0r_r`.
-pub(crate) fn buffer(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
-    let view = next_view(&mut call.arguments.reader())?;
-    call.results.push_ref(hal_buffer(view.buffer().clone()));
-    Ok(())
+pub(crate) fn buffer(_pool: &BufferPool, view: Ref) -> Result<Ref> {
+    let view: &BufferView = view.as_object(&BUFFER_VIEW_TYPE)?;
+    Ok(hal_buffer(Arc::clone(view.buffer())))
 }
 
 /// `buffer_view.dim`, `0ri_I`: the size of a dimension, 0 when there is no such dimension.

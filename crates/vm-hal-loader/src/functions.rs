@@ -1,5 +1,6 @@
 //! The functions of the module.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hal_local::{Dispatch, Dispatcher, ExecutableData, ExecutableParams, LoaderRegistry};
@@ -48,12 +49,19 @@ pub(crate) fn load(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
 }
 
 /// `executable.lookup.function`, `0rr_I`: executable and name to the id of a function, which is its ordinal.
+///
+/// Programs ask before every dispatch, with a constant of theirs; a bytecode module remembers the answer where it asks.
 pub(crate) fn lookup_function(_services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
     let mut arguments = call.arguments.reader();
     let executable: &HalExecutable = arguments.reference()?.as_object(&EXECUTABLE_TYPE)?;
     let name = arguments.buffer()?;
+    let name = match name.as_constant() {
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => Cow::Owned(name.to_vec()),
+    };
     let ordinal = executable
-        .lookup(name)
+        .executable()
+        .lookup(&name)
         .map_err(|error| lookup_failure(&error))?;
     call.results.push_i64(ordinal.into());
     Ok(())

@@ -32,7 +32,7 @@ pub fn module(loaders: LoaderRegistry, dispatcher: Arc<dyn Dispatcher>) -> Arc<d
         .ref_type(&EXECUTABLE_TYPE)
         .raw_function("executable.query_support", "0r_i", functions::query_support)
         .raw_function("executable.load", "0rrr_r", functions::load)
-        .raw_function(
+        .pure_function(
             "executable.lookup.function",
             "0rr_I",
             functions::lookup_function,

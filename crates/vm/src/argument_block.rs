@@ -414,7 +414,7 @@ impl ArgumentWriter {
 #[derive(Debug, Default)]
 pub struct Results {
     words: Vec<u32>,
-    /// Invariant: those from `ref_count` on are null.
+    /// Those from `ref_count` on are null, but for refs that [`Results::take_refs`] was not asked for.
     refs: Vec<Ref>,
     ref_count: usize,
 }
@@ -497,6 +497,19 @@ impl Results {
         &self.refs[..self.ref_count]
     }
 
+    /// Returns whether there are neither words nor refs.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.ref_count == 0
+    }
+
+    /// Removes the words; refs stay.
+    #[inline]
+    pub fn clear_words(&mut self) {
+        self.words.clear();
+    }
+
     /// Takes the ref at `index` and leaves null; null when there is none.
     #[inline]
     pub fn take_ref(&mut self, index: usize) -> Ref {
@@ -504,6 +517,13 @@ impl Results {
             .get_mut(index)
             .map(core::mem::take)
             .unwrap_or_default()
+    }
+
+    /// Takes the refs in order and leaves none. What is not taken from the iterator is released later.
+    #[inline]
+    pub fn take_refs(&mut self) -> impl Iterator<Item = Ref> + use<'_> {
+        let count = core::mem::take(&mut self.ref_count);
+        self.refs[..count].iter_mut().map(core::mem::take)
     }
 
     /// Takes the results as values of `convention`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::module::RefTypes;
 use crate::{
     ArgumentBlock, ArgumentWriter, Call, CallingConvention, Export, Import, ImportTarget, Instance,
-    Linkage, Module, Result, Results, Signal, StatusCode, Trap, Value,
+    Linkage, Module, Ref, Result, Results, Signal, StatusCode, Trap, Value,
 };
 
 /// How deep calls may nest from module to module and through native functions that call back in.
@@ -469,25 +469,50 @@ impl<'a> Invocation<'a> {
         results: &mut Results,
         resuming: bool,
     ) -> Result<()> {
+        let mut call = Call {
+            arguments,
+            results,
+            invocation: self,
+            resuming,
+        };
+        self.nest(target, |instance| instance.call(target.ordinal, &mut call))
+    }
+
+    /// Calls an export of an instance of the context whose calling convention is `0r_r`.
+    ///
+    /// # Errors
+    /// As [`Invocation::call`]; `INTERNAL` when the function gives anything else than a ref.
+    #[inline]
+    pub fn call_ref(&self, target: ImportTarget, argument: Ref) -> Result<Ref> {
+        self.nest(target, |instance| {
+            instance.call_ref(target.ordinal, argument, self)
+        })
+    }
+
+    /// Returns whether a caller may remember what an export gives: see [`Instance::is_pure`].
+    #[must_use]
+    pub fn is_pure(&self, target: ImportTarget) -> bool {
+        self.instances
+            .get(target.instance)
+            .is_some_and(|instance| instance.is_pure(target.ordinal))
+    }
+
+    /// Makes a call of an export one level below the present one.
+    #[inline]
+    fn nest<T>(
+        &self,
+        target: ImportTarget,
+        call: impl FnOnce(&dyn Instance) -> Result<T>,
+    ) -> Result<T> {
         let Some(instance) = self.instances.get(target.instance) else {
-            return Err(Trap::invalid_argument(
-                "the function belongs to another context",
-            ));
+            return Err(foreign());
         };
         let depth = self.depth.get();
         if depth >= MAX_CALL_DEPTH {
             return Err(too_deep());
         }
         self.depth.set(depth + 1);
-        let outcome = instance.call(
-            target.ordinal,
-            &mut Call {
-                arguments,
-                results,
-                invocation: self,
-                resuming,
-            },
-        );
+        let outcome = call(&**instance);
         self.depth.set(depth);
         outcome
     }
@@ -583,6 +608,11 @@ impl fmt::Debug for InvocationOptions<'_> {
 #[cold]
 fn interrupted() -> Trap {
     Trap::new(StatusCode::CANCELLED, "the invocation was interrupted")
+}
+
+#[cold]
+fn foreign() -> Trap {
+    Trap::invalid_argument("the function belongs to another context")
 }
 
 #[cold]

@@ -6,7 +6,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use crate::{
-    ArgumentBlock, CallingConvention, Invocation, RefType, Result, Results, StatusCode, Trap,
+    ArgumentBlock, CallingConvention, Invocation, Ref, RefType, Result, Results, StatusCode, Trap,
 };
 
 /// A module that a context can link: bytecode or native.
@@ -85,6 +85,48 @@ pub trait Instance: Send + fmt::Debug {
     /// # Errors
     /// Fails as the function does. Results pushed before a failure are ignored.
     fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()>;
+
+    /// Calls the export with this ordinal, whose calling convention is `0r_r`, without a block for its argument.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::call`] does, and with `INTERNAL` when the function gives anything else than a ref.
+    fn call_ref(&self, ordinal: u32, argument: Ref, invocation: &Invocation<'_>) -> Result<Ref> {
+        call_ref_by_block(self, ordinal, argument, invocation)
+    }
+
+    /// Returns whether what the export with this ordinal gives are numbers only and depends on nothing but its arguments:
+    /// on numbers by their value, on buffers by their bytes, on objects by which they are. It must have no effect then,
+    /// and a caller may remember what it gave instead of calling again.
+    fn is_pure(&self, _ordinal: u32) -> bool {
+        false
+    }
+}
+
+/// Calls a function from a ref to a ref as any other.
+#[inline(never)]
+pub(crate) fn call_ref_by_block<I: Instance + ?Sized>(
+    instance: &I,
+    ordinal: u32,
+    argument: Ref,
+    invocation: &Invocation<'_>,
+) -> Result<Ref> {
+    let mut results = Results::new();
+    instance.call(
+        ordinal,
+        &mut Call {
+            arguments: ArgumentBlock::new(&[0; 4], &[argument]),
+            results: &mut results,
+            invocation,
+            resuming: false,
+        },
+    )?;
+    if !results.words().is_empty() || results.refs().len() != 1 {
+        return Err(Trap::new(
+            StatusCode::INTERNAL,
+            "the results of the function do not fit its calling convention `0r_r`",
+        ));
+    }
+    Ok(results.take_ref(0))
 }
 
 /// One call of an exported function.

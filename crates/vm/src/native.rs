@@ -2,18 +2,20 @@
 //!
 //! [`NativeModule::builder`] takes closures. A typed one ([`NativeModuleBuilder::function`]) has its calling convention
 //! derived from its Rust types; a raw one ([`NativeModuleBuilder::raw_function`]) reads its argument block itself, which
-//! spans need and which borrows refs instead of retaining them.
+//! spans need and which borrows refs instead of retaining them. One from a ref to a ref
+//! ([`NativeModuleBuilder::ref_function`]) needs no block at all.
 
 use core::fmt;
 use std::sync::Arc;
 
-use crate::module::unknown_ordinal;
+use crate::module::{call_ref_by_block, unknown_ordinal};
 use crate::{
     ArgumentReader, Atom, Buffer, Call, CallingConvention, ConventionError, Dependency, Export,
     Instance, Invocation, Linkage, List, Module, Ref, RefType, Result, Results, Signal,
 };
 
-type NativeFunction<S> = Box<dyn Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync>;
+type BlockFunction<S> = Box<dyn Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync>;
+type RefFunction<S> = Box<dyn Fn(&S, Ref) -> Result<Ref> + Send + Sync>;
 type StateFactory<S> = Box<dyn Fn() -> S + Send + Sync>;
 type SignalHandler<S> = Box<dyn Fn(&S, Signal) + Send + Sync>;
 
@@ -27,6 +29,16 @@ pub struct NativeModule<S> {
     functions: Vec<NativeFunction<S>>,
     state: StateFactory<S>,
     signal_handler: Option<SignalHandler<S>>,
+}
+
+/// A function of a native module.
+struct NativeFunction<S> {
+    /// Reads its arguments from their block.
+    by_block: BlockFunction<S>,
+    /// The same without a block, for some functions from a ref to a ref.
+    by_ref: Option<RefFunction<S>>,
+    /// See [`NativeModuleBuilder::pure_function`].
+    is_pure: bool,
 }
 
 /// Collects the functions of a [`NativeModule`].
@@ -147,11 +159,59 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
     /// spells, and to the last one added when it spells none.
     #[must_use]
     pub fn raw_function(
-        mut self,
+        self,
         name: &str,
         convention: &str,
         function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
+        let function = NativeFunction {
+            by_block: Box::new(function),
+            by_ref: None,
+            is_pure: false,
+        };
+        self.add(name, convention, function)
+    }
+
+    /// Adds a raw function as [`NativeModuleBuilder::raw_function`] does, one that has no effect and gives numbers that
+    /// depend on nothing but its arguments, so that a caller may remember them: see [`Instance::is_pure`].
+    #[must_use]
+    pub fn pure_function(
+        self,
+        name: &str,
+        convention: &str,
+        function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let function = NativeFunction {
+            by_block: Box::new(function),
+            by_ref: None,
+            is_pure: true,
+        };
+        self.add(name, convention, function)
+    }
+
+    /// Adds a function of the calling convention `0r_r`, which gets its argument as a ref of its own: what the ref owns
+    /// can go into the result without being counted.
+    #[must_use]
+    pub fn ref_function(
+        self,
+        name: &str,
+        function: impl Fn(&S, Ref) -> Result<Ref> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let by_ref = function.clone();
+        let by_block = move |state: &S, call: &mut Call<'_, '_>| {
+            let argument = call.arguments.reader().reference()?.clone();
+            call.results.push_ref(function(state, argument)?);
+            Ok(())
+        };
+        let function = NativeFunction {
+            by_block: Box::new(by_block),
+            by_ref: Some(Box::new(by_ref)),
+            is_pure: false,
+        };
+        self.add(name, "0r_r", function)
+    }
+
+    fn add(mut self, name: &str, convention: &str, function: NativeFunction<S>) -> Self {
         let convention = match CallingConvention::parse(convention) {
             Ok(convention) => Arc::new(convention),
             Err(source) => {
@@ -181,7 +241,7 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
             convention,
             attributes: Arc::new([]),
         });
-        self.module.functions.push(Box::new(function));
+        self.module.functions.push(function);
         self
     }
 
@@ -243,9 +303,23 @@ impl<S: Send + 'static> Instance for NativeInstance<S> {
     #[inline]
     fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
         match self.module.functions.get(ordinal as usize) {
-            Some(function) => function(&self.state, call),
+            Some(function) => (function.by_block)(&self.state, call),
             None => Err(unknown_ordinal(&self.module.name, ordinal)),
         }
+    }
+
+    #[inline]
+    fn call_ref(&self, ordinal: u32, argument: Ref, invocation: &Invocation<'_>) -> Result<Ref> {
+        let function = self.module.functions.get(ordinal as usize);
+        match function.and_then(|function| function.by_ref.as_ref()) {
+            Some(function) => function(&self.state, argument),
+            None => call_ref_by_block(self, ordinal, argument, invocation),
+        }
+    }
+
+    fn is_pure(&self, ordinal: u32) -> bool {
+        let function = self.module.functions.get(ordinal as usize);
+        function.is_some_and(|function| function.is_pure)
     }
 }
 

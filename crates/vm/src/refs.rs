@@ -117,6 +117,18 @@ impl Ref {
         }
     }
 
+    /// Returns the buffer as [`Ref::as_aliased`], with the ref's ownership of it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the ref is null or of another type.
+    #[inline]
+    pub fn into_aliased(self, ref_type: &'static RefType) -> Result<Arc<Buffer>> {
+        match self {
+            Self::Aliased(found, buffer) if found == ref_type => Ok(buffer),
+            other => Err(other.mismatch(ref_type)),
+        }
+    }
+
     /// Returns the `vm.list`.
     ///
     /// # Errors

@@ -12,7 +12,6 @@ use hal_local::{
 use halite::{Program, Session, Tensor, Trust, Value};
 use vm::Buffer;
 
-use crate::kernels;
 use crate::workbench::{self, Workbench};
 
 /// Runs what was prepared this many times.
@@ -45,8 +44,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "call_internal" => vm_loop(Workbench::new()?, "call_internal"),
     "call_import" => vm_loop(Workbench::new()?, "call_import"),
     "allocate" => vm_loop(Workbench::new()?, "allocate"),
-    "lookup" => lookup(Workbench::new()?, "kernels", "c0_b3"),
-    "lookup_of_1024" => lookup(Workbench::new()?, "many", &kernels::name_of_many(kernels::MANY - 1)),
+    "lookup" => lookup(Workbench::new()?, "lookup", "kernels"),
+    "lookup_of_1024" => lookup(Workbench::new()?, "lookup_of_many", "many"),
     "dispatch_c0_b0" => dispatch(Workbench::new()?, "dispatch_c0_b0", "c0_b0", 1),
     "dispatch_c0_b3" => dispatch(Workbench::new()?, "dispatch_c0_b3", "c0_b3", 1),
     "dispatch_c0_b16" => dispatch(Workbench::new()?, "dispatch_c0_b16", "c0_b16", 1),
@@ -57,7 +56,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
     "invoke_mul4" => invoke("mul4.inline.vmfb", 4),
     "invoke_chain32" => invoke("chain32.inline.vmfb", 64),
     "crowded_call_import" => vm_loop(Workbench::crowded()?, "call_import"),
-    "crowded_lookup" => lookup(Workbench::crowded()?, "kernels", "c0_b3"),
+    "crowded_lookup" => lookup(Workbench::crowded()?, "lookup", "kernels"),
     "crowded_dispatch" => dispatch(Workbench::crowded()?, "dispatch_c0_b3", "c0_b3", 1),
     "crowded_dispatch_import" => dispatch(Workbench::crowded()?, "dispatch_c0_b3", "import", 1),
     "crowded_invoke_empty" => invoke_empty(Workbench::crowded()?),
@@ -134,10 +133,14 @@ fn compiled_loop() -> Result<Run, Box<dyn Error>> {
     Ok(Box::new(move |calls| run(TURNS * calls)))
 }
 
-/// Looks a function up by its name, in the VM.
-fn lookup(workbench: Workbench, library: &str, name: &str) -> Result<Run, Box<dyn Error>> {
-    let arguments = vec![workbench.load(library)?, workbench::bytes(name)?];
-    loop_with(workbench, "lookup", arguments)
+/// Looks a function of a library up by its name, in the VM.
+fn lookup(
+    workbench: Workbench,
+    function: &'static str,
+    library: &str,
+) -> Result<Run, Box<dyn Error>> {
+    let arguments = vec![workbench.load(library)?];
+    loop_with(workbench, function, arguments)
 }
 
 /// Dispatches a kernel that does nothing, in the VM.

@@ -80,7 +80,7 @@ pub(super) fn import_call(
     blocks: &mut Vec<u32>,
 ) -> ImportCall {
     let mut block = Vec::new();
-    let (mut words, mut pairs, mut consumed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut words, mut consumed) = (Vec::new(), Vec::new());
     let mut registers = arguments.iter();
     let mut put = |block: &mut Vec<u32>, atom: Atom| {
         let Some(register) = registers.next() else {
@@ -89,6 +89,10 @@ pub(super) fn import_call(
         block.resize(align_words(block.len(), atom.word_alignment()), 0);
         let start = block.len();
         block.resize(start + atom.word_count(), 0);
+        let mut put_word = |register, at: usize| match known(register) {
+            Some(word) => block[at] = word,
+            None => words.push((register, index32(at))),
+        };
         match value(*register, atom) {
             Value::Ref(bits) => {
                 let register = bits & REF_MASK;
@@ -102,14 +106,11 @@ pub(super) fn import_call(
                     consumed.push(register);
                 }
             }
-            Value::Word(register) => match known(register) {
-                Some(word) => block[start] = word,
-                None => words.push((register, index32(start))),
-            },
-            Value::Pair(register) => match (known(register), known(register + 1)) {
-                (Some(low), Some(high)) => block[start..].copy_from_slice(&[low, high]),
-                _ => pairs.push((register, index32(start))),
-            },
+            Value::Word(register) => put_word(register, start),
+            Value::Pair(register) => {
+                put_word(register, start);
+                put_word(register + 1, start + 1);
+            }
         }
     };
     for (position, item) in convention.arguments().iter().enumerate() {
@@ -127,21 +128,55 @@ pub(super) fn import_call(
             }
         }
     }
-    let atoms = convention.results();
+    let (mut result_words, mut result_refs) = (Vec::new(), Vec::new());
+    for value in values(results, convention.results()) {
+        match value {
+            Value::Word(register) => result_words.push(register),
+            Value::Pair(register) => result_words.extend([register, register + 1]),
+            Value::Ref(register) => result_refs.push(register),
+        }
+    }
     let start = blocks.len();
     blocks.append(&mut block);
     ImportCall {
+        is_plain: consumed.is_empty() && result_words.is_empty() && result_refs.is_empty(),
         import,
         block: start..blocks.len(),
         words: words.into(),
-        pairs: pairs.into(),
         consumed: consumed.into(),
-        results: values(results, atoms).collect(),
-        result_words: atoms
-            .iter()
-            .filter(|atom| **atom != Atom::Ref)
-            .map(|atom| atom.word_count())
-            .sum(),
-        result_refs: atoms.iter().filter(|atom| **atom == Atom::Ref).count(),
+        result_words: result_words.into(),
+        result_refs: result_refs.into(),
     }
+}
+
+/// Returns the ref register that `call` passes, if it passes nothing else that varies, and the pair that takes its only
+/// result: what the call gives is then the same for the same object, if the import is pure.
+pub(super) fn varies_by_one_object(
+    call: &ImportCall,
+    convention: &CallingConvention,
+    blocks: &[u32],
+) -> Option<(u16, u16)> {
+    let are_refs = |item: &Item| *item == Item::Atom(Atom::Ref);
+    let [Atom::I64] = convention.results() else {
+        return None;
+    };
+    let [result, _] = *call.result_words else {
+        return None;
+    };
+    let block = &blocks[call.block.clone()];
+    let mut varying = block
+        .iter()
+        .step_by(Atom::Ref.word_count())
+        .filter(|index| **index & CONSTANT_REF == 0);
+    let (&object, None) = (varying.next()?, varying.next()) else {
+        return None;
+    };
+    let is_plain = call.consumed.is_empty() && convention.arguments().iter().all(are_refs);
+    is_plain.then_some((u16::try_from(object).ok()?, result))
+}
+
+/// Returns whether functions of this convention take a ref and give one.
+pub(super) fn is_ref_to_ref(convention: &CallingConvention) -> bool {
+    let is_ref = |item: &Item| *item == Item::Atom(Atom::Ref);
+    matches!(convention.arguments(), [item] if is_ref(item)) && *convention.results() == [Atom::Ref]
 }

@@ -2,10 +2,10 @@
 
 use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
 
-use super::stack::{Direction, Registers, Stack};
+use super::stack::{Direction, Registers, Stack, take_or_clone};
 use super::{Interpreter, release_ref, set_ref};
 use crate::compile::copy;
-use crate::program::{ImportCall, InternalCall, Value};
+use crate::program::{ImportCall, InternalCall, Step, Value};
 
 impl Interpreter<'_> {
     /// Pushes the frame of a callee and passes its arguments.
@@ -36,6 +36,41 @@ impl Interpreter<'_> {
         stack.pop();
     }
 
+    /// Calls an import of the convention `0r_r`, with a ref of its own.
+    #[inline(always)]
+    pub(super) fn call_ref(&self, import: u32, argument: u16, refs: &mut [Ref]) -> Result<Ref> {
+        let Some(target) = self.instance.import(import) else {
+            return Err(self.instance.unresolved(import));
+        };
+        let argument = take_or_clone(refs, argument);
+        self.invocation
+            .call_ref(target, argument)
+            .map_err(not_deferred)
+    }
+
+    /// Calls an import that gives a 64-bit number for the object that `step` names, and remembers the number when the
+    /// import is pure.
+    #[inline(never)]
+    pub(super) fn call_pure(
+        &self,
+        step: &Step,
+        call: &ImportCall,
+        registers: &mut Registers<'_>,
+        refs: &mut [Ref],
+        words: &mut [u32],
+        results: &mut Results,
+    ) -> Result<()> {
+        self.call_import(call, registers, refs, words, results)?;
+        if let Some(target) = self.instance.import(call.import)
+            && self.invocation.is_pure(target)
+            && let Ref::Object(object) = &refs[usize::from(step.a)]
+        {
+            self.instance
+                .remember(step.x, object, registers.pair(step.b));
+        }
+        Ok(())
+    }
+
     /// Calls an import. Inlined into the loop, where what it is given is at hand.
     #[inline(always)]
     pub(super) fn call_import(
@@ -46,10 +81,8 @@ impl Interpreter<'_> {
         words: &mut [u32],
         results: &mut Results,
     ) -> Result<()> {
-        match self.try_import(call, registers, refs, words, results, false) {
-            Err(trap) if trap.code() == StatusCode::DEFERRED => Err(deferred(&trap)),
-            outcome => outcome,
-        }
+        self.try_import(call, registers, refs, words, results, false)
+            .map_err(not_deferred)
     }
 
     /// Calls an import that may answer `DEFERRED`, again and again until it gives another answer. Each time counts as
@@ -95,48 +128,42 @@ impl Interpreter<'_> {
         for &(register, at) in &call.words {
             words[at as usize] = registers.word(register);
         }
-        for &(register, at) in &call.pairs {
-            words[at as usize] = registers.word(register);
-            words[at as usize + 1] = registers.word(register | 1);
-        }
-        results.clear();
         let invocation: &Invocation<'_> = self.invocation;
         let block = ArgumentBlock::with_constants(words, refs, self.instance.rodata());
-        invocation.call_or_resume(target, block, results, resuming)?;
-        if results.words().len() != call.result_words || results.refs().len() != call.result_refs {
+        if let Err(trap) = invocation.call_or_resume(target, block, results, resuming) {
+            results.clear();
+            return Err(trap);
+        }
+        if call.is_plain && results.is_empty() {
+            return Ok(());
+        }
+        if results.words().len() != call.result_words.len()
+            || results.refs().len() != call.result_refs.len()
+        {
+            results.clear();
             return Err(self.instance.wrong_results(call.import));
         }
         for &register in &call.consumed {
             release_ref(refs, register);
         }
         // In order: a register may be named twice, and then holds the last of its results.
-        let (mut word, mut reference) = (0, 0);
-        for &value in &call.results {
-            match value {
-                Value::Word(register) => {
-                    registers.set_word(register, results.words()[word]);
-                    word += 1;
-                }
-                Value::Pair(register) => {
-                    let [low, high] = results.words()[word..word + 2] else {
-                        unreachable!("the range has two words");
-                    };
-                    registers.set_word(register, low);
-                    registers.set_word(register | 1, high);
-                    word += 2;
-                }
-                Value::Ref(register) => {
-                    set_ref(refs, register, results.take_ref(reference));
-                    reference += 1;
-                }
-            }
+        for (&register, &word) in call.result_words.iter().zip(results.words()) {
+            registers.set_word(register, word);
+        }
+        results.clear_words();
+        for (&register, value) in call.result_refs.iter().zip(results.take_refs()) {
+            set_ref(refs, register, value);
         }
         Ok(())
     }
 }
 
+/// Returns the trap of an import that was called as one that does not yield.
 #[cold]
-fn deferred(trap: &Trap) -> Trap {
+fn not_deferred(trap: Trap) -> Trap {
+    if trap.code() != StatusCode::DEFERRED {
+        return trap;
+    }
     Trap::new(
         StatusCode::INTERNAL,
         format!(

@@ -8,6 +8,7 @@
 //! refs released, whatever the program does or does not clean up.
 
 mod call;
+mod global;
 mod list;
 mod scalar;
 mod stack;
@@ -16,7 +17,7 @@ use core::cmp::Ordering;
 use core::ops::Range;
 use std::sync::Arc;
 
-use vm::{Buffer, ElementType, Invocation, Ref, Result, StatusCode, Trap};
+use vm::{Buffer, Invocation, Ref, Result, StatusCode, Trap};
 
 #[cfg(feature = "jit")]
 use crate::loops::Loop;
@@ -677,6 +678,19 @@ impl Interpreter<'_> {
                     let call = &function.import_calls[step.y as usize];
                     check!(self.call_import(call, &mut r, refs, words, results));
                 }
+                StepKind::CallRef => {
+                    let value = check!(self.call_ref(step.y, step.a, refs));
+                    set_ref(refs, step.b, value);
+                }
+                StepKind::CallPure => {
+                    match self.instance.remembered(step.x, &refs[index(step.a)]) {
+                        Some(value) => r.set_pair(step.b, value),
+                        None => {
+                            let call = &function.import_calls[step.y as usize];
+                            check!(self.call_pure(step, call, &mut r, refs, words, results));
+                        }
+                    }
+                }
                 StepKind::CallYieldable | StepKind::CallVariadicYieldable => {
                     let call = &function.import_calls[step.y as usize];
                     check!(self.call_import_until_done(call, &mut r, refs, words, results));
@@ -795,58 +809,6 @@ impl Interpreter<'_> {
         }
         self.invocation.burn()
     }
-
-    /// Checks that a ref is null or of the type at `type_index` of the module's table.
-    fn check_type(&self, value: &Ref, type_index: u32) -> Result<()> {
-        let Some(found) = value.ref_type() else {
-            return Ok(());
-        };
-        match self.instance.element_type(type_index) {
-            ElementType::Ref(expected) if expected == found => Ok(()),
-            expected => Err(Trap::invalid_argument(format!(
-                "source ref type mismatch; expected {} but have {}",
-                type_name(expected),
-                found.name()
-            ))),
-        }
-    }
-
-    fn load_global_ref(
-        &self,
-        ordinal: u32,
-        type_index: u32,
-        result: u16,
-        refs: &mut [Ref],
-    ) -> Result<()> {
-        let mut globals = self.instance.global_refs();
-        let count = globals.len();
-        let slot = globals
-            .get_mut(ordinal as usize)
-            .ok_or_else(|| no_global(ordinal, count))?;
-        self.check_type(slot, type_index)?;
-        let value = if result & MOVE_BIT != 0 {
-            core::mem::take(slot)
-        } else {
-            slot.clone()
-        };
-        drop(globals);
-        set_ref(refs, result, value);
-        Ok(())
-    }
-
-    fn store_global_ref(&self, ordinal: u32, type_index: u32, value: Ref) -> Result<()> {
-        self.check_type(&value, type_index)?;
-        let mut globals = self.instance.global_refs();
-        let count = globals.len();
-        let slot = globals
-            .get_mut(ordinal as usize)
-            .ok_or_else(|| no_global(ordinal, count))?;
-        let released = core::mem::replace(slot, value);
-        // Released after the borrow: a destructor may run anything.
-        drop(globals);
-        drop(released);
-        Ok(())
-    }
 }
 
 /// Returns the ordinal in a ref operand.
@@ -860,24 +822,6 @@ fn index(operand: u16) -> usize {
 fn range(step: &Step) -> Range<usize> {
     let start = step.x as usize;
     start..start + step.y as usize
-}
-
-fn type_name(element_type: ElementType) -> &'static str {
-    match element_type {
-        ElementType::I8 => "i8",
-        ElementType::I16 => "i16",
-        ElementType::I32 => "i32",
-        ElementType::I64 => "i64",
-        ElementType::F32 => "f32",
-        ElementType::F64 => "f64",
-        ElementType::Ref(ref_type) => ref_type.name(),
-        ElementType::Variant => "vm.opaque",
-    }
-}
-
-#[cold]
-fn no_global(ordinal: u32, count: usize) -> Trap {
-    Trap::out_of_range(format!("global ref {ordinal} is out of range ({count})"))
 }
 
 #[cold]

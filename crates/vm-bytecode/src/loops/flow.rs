@@ -80,17 +80,23 @@ pub(super) fn for_each_value(
                 visit(Write, value);
             }
         }
-        StepKind::CallVariadic | StepKind::CallYieldable | StepKind::CallVariadicYieldable => {
+        StepKind::CallVariadic
+        | StepKind::CallYieldable
+        | StepKind::CallVariadicYieldable
+        | StepKind::CallPure => {
             let call = &function.import_calls[step.y as usize];
             for &(register, _) in &call.words {
                 visit(Read, Value::Word(register));
             }
-            for &(register, _) in &call.pairs {
-                visit(Read, Value::Pair(register));
+            for &register in &call.result_words {
+                visit(Write, Value::Word(register));
             }
-            for &value in &call.results {
-                visit(Write, value);
+            for &register in &call.result_refs {
+                visit(Write, Value::Ref(register));
             }
+        }
+        StepKind::CallRef => {
+            visit(Write, Value::Ref(step.b));
         }
         kind => {
             let kinds = kind.opcode().map_or(&[][..], |op| op.operand_kinds());

@@ -61,6 +61,8 @@ fn is_call(step: &Step) -> bool {
             | StepKind::CallVariadic
             | StepKind::CallYieldable
             | StepKind::CallVariadicYieldable
+            | StepKind::CallRef
+            | StepKind::CallPure
     )
 }
 

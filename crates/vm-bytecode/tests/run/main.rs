@@ -3,6 +3,7 @@
 //! One binary, so that linking is paid once. The fixtures and the tables of expected values are in `tests/ops`.
 #![expect(clippy::unwrap_used, reason = "a value that is missing ends the test")]
 
+mod asking;
 mod backtrace;
 mod cases;
 mod contexts;

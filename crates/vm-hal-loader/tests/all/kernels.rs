@@ -1,7 +1,7 @@
 //! Executables of Rust functions and a loader of them.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use hal_local::{
@@ -34,7 +34,6 @@ pub(crate) struct Kernels {
     pub(crate) data: ExecutableData,
     pub(crate) constants: Vec<u32>,
     pub(crate) seen: Mutex<Vec<Seen>>,
-    pub(crate) lookups: AtomicUsize,
     exports: Vec<ExportInfo>,
 }
 
@@ -58,7 +57,6 @@ impl Kernels {
         Self {
             constants: constants.to_vec(),
             seen: Mutex::default(),
-            lookups: AtomicUsize::new(0),
             exports: exports.collect(),
             data,
         }
@@ -79,7 +77,6 @@ impl Executable for Kernels {
     }
 
     fn lookup(&self, name: &[u8]) -> Result<u32, LookupError> {
-        self.lookups.fetch_add(1, Ordering::Relaxed);
         let text = String::from_utf8_lossy(name).into_owned();
         if self.exports.iter().all(|export| export.name().is_none()) {
             return Err(LookupError::NoNames { name: text });

@@ -1,7 +1,4 @@
-//! `executable.lookup.function` and what executables remember of it.
-
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+//! `executable.lookup.function`.
 
 use vm::{Access, Buffer, Ref, Result, StatusCode, Value};
 
@@ -45,35 +42,6 @@ fn a_name_that_does_not_exist_is_an_error_every_time() {
 }
 
 #[test]
-fn a_constant_is_compared_once() {
-    let program = Program::new(1);
-    let executable = program.load_kernels();
-    let kernels = program.loader.last();
-    let names = [constant("strict"), constant("any"), constant("strict")];
-    for _ in 0..3 {
-        let ids = names
-            .each_ref()
-            .map(|name| lookup(&program, &executable, name.clone()).unwrap());
-        assert_eq!(ids, [1, 0, 1]);
-    }
-    assert_eq!(kernels.lookups.load(Ordering::Relaxed), names.len());
-}
-
-#[test]
-fn executables_do_not_share_what_they_remember() {
-    let program = Program::new(1);
-    let (named, nameless) = (
-        program.load_kernels(),
-        program
-            .load(constant("kernels"), constant("nameless"), NULL)
-            .unwrap(),
-    );
-    let name = constant("any");
-    assert!(lookup(&program, &named, name.clone()).is_ok());
-    assert!(lookup(&program, &nameless, name).is_err());
-}
-
-#[test]
 fn a_name_that_can_change_is_read_each_time() {
     let program = Program::new(1);
     let executable = program.load_kernels();
@@ -88,31 +56,6 @@ fn a_name_that_can_change_is_read_each_time() {
         lookup(&program, &executable, Value::Ref(name.into())).unwrap(),
         0
     );
-}
-
-#[test]
-fn a_remembered_name_is_not_freed_and_their_number_is_bounded() {
-    let program = Program::new(1);
-    let executable = program.load_kernels();
-    let weak: Vec<_> = (0..5000)
-        .map(|index| {
-            let (name, expected) = if index % 2 == 0 {
-                ("any", 0)
-            } else {
-                ("strict", 1)
-            };
-            let name = constant_buffer(name.as_bytes());
-            let id = lookup(&program, &executable, Value::Ref(Ref::from(name.clone()))).unwrap();
-            assert_eq!(id, expected);
-            Arc::downgrade(&name)
-        })
-        .collect();
-    let alive = || weak.iter().filter(|name| name.upgrade().is_some()).count();
-    assert!(weak[0].upgrade().is_some());
-    assert!(alive() < 100, "{}", alive());
-    drop(executable);
-    program.loader.loaded.lock().unwrap().clear();
-    assert_eq!(alive(), 0);
 }
 
 #[test]

@@ -1,0 +1,189 @@
+//! Calls of imports that take a shorter way: what a pure import gave is remembered, and a function from a ref to a ref gets
+//! its argument without a block.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+use vm::{
+    Buffer, Call, Context, Module, NativeModule, Object, Ref, Result, StatusCode, Trap, Value,
+};
+
+use crate::host::TOKEN_TYPE;
+use crate::setup::{call, failure, integers, link, load, reference};
+
+/// An object with a number.
+#[derive(Debug)]
+struct Numbered(u32);
+
+impl Object for Numbered {
+    fn ref_type(&self) -> &'static vm::RefType {
+        &TOKEN_TYPE
+    }
+}
+
+/// The calls of [`number`].
+type Calls = Arc<AtomicU32>;
+
+/// Returns 100 times the number of the object and the length of the name.
+fn number(calls: &Calls, call: &mut Call<'_, '_>) -> Result<()> {
+    calls.fetch_add(1, Ordering::Relaxed);
+    let mut arguments = call.arguments.reader();
+    let object: &Numbered = arguments.reference()?.as_object(&TOKEN_TYPE)?;
+    let length = arguments.buffer()?.length();
+    if object.0 == 0 {
+        return Err(Trap::new(StatusCode::NOT_FOUND, "object 0 has no number"));
+    }
+    call.results
+        .push_i64(i64::from(object.0) * 100 + i64::try_from(length).unwrap());
+    Ok(())
+}
+
+fn pass(_: &Calls, argument: Ref) -> Result<Ref> {
+    match argument {
+        Ref::Null => Err(Trap::invalid_argument("null cannot pass")),
+        argument => Ok(argument),
+    }
+}
+
+/// Links the program to its imports.
+fn linked() -> (Calls, Context) {
+    let calls = Calls::default();
+    let state = Arc::clone(&calls);
+    let store: Arc<dyn Module> =
+        NativeModule::builder_with_state("store", 0, move || Arc::clone(&state))
+            .ref_type(&TOKEN_TYPE)
+            .pure_function("pure", "0rr_I", number)
+            .raw_function("impure", "0rr_I", number)
+            .ref_function("pass", pass)
+            .function("pass_by_block", |_: &Calls, value: Ref| Ok((value,)))
+            .ref_function("defer", |_, _| {
+                Err(Trap::new(StatusCode::DEFERRED, "not yet"))
+            })
+            .build()
+            .unwrap();
+    (calls, link(&[store, load("asking")]))
+}
+
+fn object(number: u32) -> Value {
+    Value::Ref(Ref::object(Arc::new(Numbered(number))))
+}
+
+#[test]
+fn a_pure_import_is_asked_once_for_an_object() {
+    let (calls, context) = linked();
+    let (first, second) = (object(1), object(2));
+    for _ in 0..3 {
+        let number = call(&context, "pure", std::slice::from_ref(&first));
+        assert_eq!(integers(number), [103]);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    // Another object, another place, and the first object again.
+    let number = call(&context, "pure", std::slice::from_ref(&second));
+    assert_eq!(integers(number), [203]);
+    let number = call(&context, "pure_elsewhere", std::slice::from_ref(&second));
+    assert_eq!(integers(number), [202]);
+    assert_eq!(integers(call(&context, "pure", &[first])), [103]);
+    assert_eq!(calls.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn contexts_do_not_share_what_they_remember() {
+    let ((first_calls, first), (second_calls, second)) = (linked(), linked());
+    let object = [object(1)];
+    for context in [&first, &second] {
+        assert_eq!(integers(call(context, "pure", &object)), [103]);
+    }
+    let counts = [first_calls, second_calls].map(|calls| calls.load(Ordering::Relaxed));
+    assert_eq!(counts, [1, 1]);
+}
+
+#[test]
+fn an_object_at_the_address_of_one_that_is_gone_is_another() {
+    let (calls, context) = linked();
+    // Each object is gone before the next is made, which an allocator likes to put in its place.
+    for number in 1..100 {
+        let given = call(&context, "pure", &[object(number)]);
+        assert_eq!(integers(given), [i64::from(number) * 100 + 3]);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 99);
+}
+
+#[test]
+fn what_is_remembered_keeps_no_object_alive() {
+    let (_, context) = linked();
+    let object = Arc::new(Numbered(7));
+    let weak: Weak<Numbered> = Arc::downgrade(&object);
+    let argument = Value::Ref(Ref::object(object));
+    assert_eq!(integers(call(&context, "pure", &[argument])), [703]);
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn an_import_that_is_not_pure_is_asked_every_time() {
+    let (calls, context) = linked();
+    let object = [object(1)];
+    for _ in 0..3 {
+        assert_eq!(integers(call(&context, "impure", &object)), [103]);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_pure_import_is_asked_every_time_when_more_than_an_object_varies() {
+    let (calls, context) = linked();
+    let object = object(1);
+    for length in [5, 6, 6] {
+        let name = Value::Ref(Buffer::allocate(length, 0).unwrap().into());
+        let number = call(&context, "pure_of_two", &[object.clone(), name]);
+        assert_eq!(integers(number), [100 + i64::try_from(length).unwrap()]);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_failure_of_a_pure_import_is_not_remembered() {
+    let (calls, context) = linked();
+    let object = [object(0)];
+    for _ in 0..2 {
+        let message = failure(call(&context, "pure", &object), StatusCode::NOT_FOUND);
+        assert_eq!(message, "object 0 has no number");
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    let null = [Value::Ref(Ref::Null)];
+    failure(call(&context, "pure", &null), StatusCode::INVALID_ARGUMENT);
+}
+
+#[test]
+fn a_ref_passes_moved_kept_and_by_block() {
+    let (_, context) = linked();
+    let buffer = Buffer::allocate(8, 0).unwrap();
+    let value = Ref::from(Arc::clone(&buffer));
+    let argument = [Value::Ref(value.clone())];
+    for function in ["pass_moved", "pass_by_block"] {
+        let passed = reference(call(&context, function, &argument));
+        assert!(passed.same(&value), "{function}");
+    }
+    match &call(&context, "pass_kept", &argument).unwrap()[..] {
+        [Value::Ref(kept), Value::Ref(passed)] => {
+            assert!(kept.same(&value) && passed.same(&value));
+        }
+        other => panic!("{other:?}"),
+    }
+    let constant = reference(call(&context, "pass_constant", &[]));
+    assert_eq!(constant.as_buffer().unwrap().to_vec(), b"abc");
+    drop((argument, value));
+    assert_eq!(Arc::strong_count(&buffer), 1);
+}
+
+#[test]
+fn what_a_function_from_a_ref_to_a_ref_fails_with_is_told() {
+    let (_, context) = linked();
+    let null = [Value::Ref(Ref::Null)];
+    let passed = call(&context, "pass_moved", &null);
+    assert_eq!(
+        failure(passed, StatusCode::INVALID_ARGUMENT),
+        "null cannot pass"
+    );
+    let deferred = failure(call(&context, "defer", &null), StatusCode::INTERNAL);
+    assert!(deferred.ends_with("yielded: not yet"), "{deferred}");
+}
