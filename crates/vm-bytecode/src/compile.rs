@@ -140,6 +140,8 @@ impl<'a> Compiler<'a> {
                             self.conditional(compare, &branch, index);
                         }
                     }
+                    None if self.fusion == Fusion::Fused
+                        && self.constants.is_unread(&instruction) => {}
                     None => match passed_on(&instruction, instructions.clone()) {
                         Some((register, constant)) => self.pass_on(register, constant),
                         None => self.instruction(&instruction, index),

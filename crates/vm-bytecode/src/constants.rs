@@ -12,6 +12,8 @@ use crate::{Opcode, OperandKind, VerifiedFunction, VerifiedModule};
 pub(crate) struct Constants {
     /// For each 32-bit register its value and the offset of the instruction that sets it.
     registers: Vec<Option<(u32, u32)>>,
+    /// For each 32-bit register whether anything reads it but calls of imports, which know what it holds.
+    is_read: Vec<bool>,
 }
 
 impl Constants {
@@ -56,7 +58,67 @@ impl Constants {
                 _ => {}
             }
         }
-        Self { registers }
+        let mut constants = Self {
+            registers,
+            is_read: vec![false; writes.len()],
+        };
+        for block in function.blocks() {
+            for instruction in function.instructions(block) {
+                if constant(&instruction).is_none() {
+                    constants.note_reads(&instruction);
+                }
+            }
+        }
+        constants
+    }
+
+    /// Notes which registers `instruction` reads. More may be noted than it does.
+    fn note_reads(&mut self, instruction: &Instruction<'_>) {
+        let (operands, offset) = (instruction.operands(), instruction.offset());
+        let is_import = matches!(
+            operands.first(),
+            Some(Operand::Function(FunctionRef::Import(_)))
+        );
+        let mut note = |register: AnyReg, is_known: bool| {
+            if let Register::I32(register) = register.register() {
+                for half in [register.ordinal(), register.ordinal() | 1] {
+                    let passed = is_known && self.at(half, offset).is_some();
+                    if let Some(is_read) = self.is_read.get_mut(usize::from(half)) {
+                        *is_read |= !passed;
+                    }
+                }
+            }
+        };
+        for operand in operands {
+            match *operand {
+                Operand::I32(register) => note(register.into(), false),
+                Operand::I64(register) => note(register.into(), false),
+                Operand::Registers(list) => instruction
+                    .registers(list)
+                    .iter()
+                    .for_each(|register| note(*register, is_import)),
+                Operand::Remap(range) => instruction
+                    .remap(range)
+                    .iter()
+                    .for_each(|pair| note(pair.source, false)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns whether `instruction` only sets a constant register that nothing reads: calls of imports have the constant
+    /// in their blocks.
+    pub(crate) fn is_unread(&self, instruction: &Instruction<'_>) -> bool {
+        let is_unread = |register: u16| {
+            let position = usize::from(register);
+            matches!(self.registers.get(position), Some(Some((_, at))) if *at == instruction.offset())
+                && self.is_read.get(position) == Some(&false)
+        };
+        match constant(instruction) {
+            Some((Operand::I32(to), _)) => is_unread(to.ordinal()),
+            Some((Operand::I64(to), _)) => is_unread(to.ordinal()) && is_unread(to.ordinal() + 1),
+            _ => false,
+        }
     }
 
     /// Returns what a register always holds at the instruction at `offset`.
@@ -144,5 +206,79 @@ fn result_atoms<'a>(module: &'a VerifiedModule, call: &Instruction<'_>) -> &'a [
             module.import_conventions()[*ordinal as usize].results()
         }
         _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{Fusion, compile};
+    use crate::encode::{Arg, Body};
+    use crate::program::StepKind;
+    use crate::testing::TestModule;
+
+    use Arg::{I, Import, List, Word};
+
+    /// Returns the kinds of steps of a function that sets registers 0, 1 and 2:3 to constants and then does what `write`
+    /// says.
+    fn steps(fusion: Fusion, write: impl Fn(&mut Body)) -> Vec<StepKind> {
+        let mut body = Body::default();
+        body.block();
+        body.op(Opcode::ConstI32, &[Word(7), I(0)]);
+        body.op(Opcode::ConstI32Zero, &[I(1)]);
+        body.op(Opcode::ConstI64Zero, &[I(2)]);
+        write(&mut body);
+        let module = TestModule::new()
+            .import("host.take", "0iI_v")
+            .function("0v_i", (6, 0), &body);
+        let program = compile(&module.verify().unwrap(), fusion);
+        let steps = program.functions[0].steps.iter();
+        steps.map(|step| step.kind).collect()
+    }
+
+    fn take_and_return_1(body: &mut Body) {
+        body.op(Opcode::Call, &[Import(0), List(&[I(0), I(2)]), List(&[])]);
+        body.op(Opcode::Return, &[List(&[I(1)])]);
+    }
+
+    #[test]
+    fn constants_that_only_imports_take_are_not_set() {
+        assert_eq!(
+            steps(Fusion::Fused, take_and_return_1),
+            [
+                StepKind::ConstI32Zero,
+                StepKind::CallVariadic,
+                StepKind::Return
+            ]
+        );
+        // What is counted and traced has a step for each instruction.
+        assert_eq!(steps(Fusion::Plain, take_and_return_1).len(), 5);
+    }
+
+    #[test]
+    fn a_constant_that_something_else_reads_too_is_set() {
+        let kinds = steps(Fusion::Fused, |body| {
+            body.op(Opcode::AddI32, &[I(0), I(1), I(4)]);
+            take_and_return_1(body);
+        });
+        assert_eq!(kinds[..2], [StepKind::ConstI32, StepKind::ConstI32Zero]);
+        // The high half of a pair alone.
+        let kinds = steps(Fusion::Fused, |body| {
+            body.op(Opcode::AddI32, &[I(3), I(1), I(4)]);
+            take_and_return_1(body);
+        });
+        assert!(kinds.contains(&StepKind::ConstI64Zero));
+    }
+
+    #[test]
+    fn a_register_that_does_not_stay_the_same_is_set_each_time() {
+        let kinds = steps(Fusion::Fused, |body| {
+            take_and_return_1(body);
+            body.block();
+            body.op(Opcode::ConstI32, &[Word(8), I(0)]);
+            take_and_return_1(body);
+        });
+        let set = kinds.iter().filter(|kind| **kind == StepKind::ConstI32);
+        assert_eq!(set.count(), 2);
     }
 }

@@ -478,14 +478,15 @@ impl<'a> Invocation<'a> {
         self.nest(target, |instance| instance.call(target.ordinal, &mut call))
     }
 
-    /// Calls an export of an instance of the context whose calling convention is `0r_r`.
+    /// Calls an export of an instance of the context whose calling convention is `0r_r`: `value` is its argument, and then
+    /// its result.
     ///
     /// # Errors
     /// As [`Invocation::call`]; `INTERNAL` when the function gives anything else than a ref.
     #[inline]
-    pub fn call_ref(&self, target: ImportTarget, argument: Ref) -> Result<Ref> {
+    pub fn call_ref(&self, target: ImportTarget, value: &mut Ref) -> Result<()> {
         self.nest(target, |instance| {
-            instance.call_ref(target.ordinal, argument, self)
+            instance.call_ref(target.ordinal, value, self)
         })
     }
 
@@ -499,11 +500,11 @@ impl<'a> Invocation<'a> {
 
     /// Makes a call of an export one level below the present one.
     #[inline]
-    fn nest<T>(
+    fn nest(
         &self,
         target: ImportTarget,
-        call: impl FnOnce(&dyn Instance) -> Result<T>,
-    ) -> Result<T> {
+        call: impl FnOnce(&dyn Instance) -> Result<()>,
+    ) -> Result<()> {
         let Some(instance) = self.instances.get(target.instance) else {
             return Err(foreign());
         };

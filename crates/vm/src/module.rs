@@ -86,12 +86,13 @@ pub trait Instance: Send + fmt::Debug {
     /// Fails as the function does. Results pushed before a failure are ignored.
     fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()>;
 
-    /// Calls the export with this ordinal, whose calling convention is `0r_r`, without a block for its argument.
+    /// Calls the export with this ordinal, whose calling convention is `0r_r`, without a block for its argument: `value` is
+    /// the argument, and then the result. After a failure it may be null.
     ///
     /// # Errors
     /// Fails as [`Instance::call`] does, and with `INTERNAL` when the function gives anything else than a ref.
-    fn call_ref(&self, ordinal: u32, argument: Ref, invocation: &Invocation<'_>) -> Result<Ref> {
-        call_ref_by_block(self, ordinal, argument, invocation)
+    fn call_ref(&self, ordinal: u32, value: &mut Ref, invocation: &Invocation<'_>) -> Result<()> {
+        call_ref_by_block(self, ordinal, value, invocation)
     }
 
     /// Returns whether what the export with this ordinal gives are numbers only and depends on nothing but its arguments:
@@ -107,14 +108,14 @@ pub trait Instance: Send + fmt::Debug {
 pub(crate) fn call_ref_by_block<I: Instance + ?Sized>(
     instance: &I,
     ordinal: u32,
-    argument: Ref,
+    value: &mut Ref,
     invocation: &Invocation<'_>,
-) -> Result<Ref> {
+) -> Result<()> {
     let mut results = Results::new();
     instance.call(
         ordinal,
         &mut Call {
-            arguments: ArgumentBlock::new(&[0; 4], &[argument]),
+            arguments: ArgumentBlock::new(&[0; 4], core::slice::from_ref(value)),
             results: &mut results,
             invocation,
             resuming: false,
@@ -126,7 +127,8 @@ pub(crate) fn call_ref_by_block<I: Instance + ?Sized>(
             "the results of the function do not fit its calling convention `0r_r`",
         ));
     }
-    Ok(results.take_ref(0))
+    *value = results.take_ref(0);
+    Ok(())
 }
 
 /// One call of an exported function.

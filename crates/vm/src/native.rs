@@ -15,7 +15,7 @@ use crate::{
 };
 
 type BlockFunction<S> = Box<dyn Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync>;
-type RefFunction<S> = Box<dyn Fn(&S, Ref) -> Result<Ref> + Send + Sync>;
+type RefFunction<S> = Box<dyn Fn(&S, &mut Ref) -> Result<()> + Send + Sync>;
 type StateFactory<S> = Box<dyn Fn() -> S + Send + Sync>;
 type SignalHandler<S> = Box<dyn Fn(&S, Signal) + Send + Sync>;
 
@@ -197,10 +197,14 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
         name: &str,
         function: impl Fn(&S, Ref) -> Result<Ref> + Clone + Send + Sync + 'static,
     ) -> Self {
-        let by_ref = function.clone();
+        let same = function.clone();
         let by_block = move |state: &S, call: &mut Call<'_, '_>| {
             let argument = call.arguments.reader().reference()?.clone();
-            call.results.push_ref(function(state, argument)?);
+            call.results.push_ref(same(state, argument)?);
+            Ok(())
+        };
+        let by_ref = move |state: &S, value: &mut Ref| {
+            *value = function(state, core::mem::take(value))?;
             Ok(())
         };
         let function = NativeFunction {
@@ -309,11 +313,11 @@ impl<S: Send + 'static> Instance for NativeInstance<S> {
     }
 
     #[inline]
-    fn call_ref(&self, ordinal: u32, argument: Ref, invocation: &Invocation<'_>) -> Result<Ref> {
+    fn call_ref(&self, ordinal: u32, value: &mut Ref, invocation: &Invocation<'_>) -> Result<()> {
         let function = self.module.functions.get(ordinal as usize);
         match function.and_then(|function| function.by_ref.as_ref()) {
-            Some(function) => function(&self.state, argument),
-            None => call_ref_by_block(self, ordinal, argument, invocation),
+            Some(function) => function(&self.state, value),
+            None => call_ref_by_block(self, ordinal, value, invocation),
         }
     }
 

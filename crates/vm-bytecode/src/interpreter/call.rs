@@ -2,7 +2,7 @@
 
 use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
 
-use super::stack::{Direction, Registers, Stack, take_or_clone};
+use super::stack::{Direction, MOVE_BIT, Registers, Stack, take_or_clone};
 use super::{Interpreter, release_ref, set_ref};
 use crate::compile::copy;
 use crate::program::{ImportCall, InternalCall, Step, Value};
@@ -36,15 +36,18 @@ impl Interpreter<'_> {
         stack.pop();
     }
 
-    /// Calls an import of the convention `0r_r`, with a ref of its own.
+    /// Calls the import of the convention `0r_r` that `step` names: in the register for its result.
     #[inline(always)]
-    pub(super) fn call_ref(&self, import: u32, argument: u16, refs: &mut [Ref]) -> Result<Ref> {
-        let Some(target) = self.instance.import(import) else {
-            return Err(self.instance.unresolved(import));
+    pub(super) fn call_ref(&self, step: &Step, refs: &mut [Ref]) -> Result<()> {
+        let Some(target) = self.instance.import(step.y) else {
+            return Err(self.instance.unresolved(step.y));
         };
-        let argument = take_or_clone(refs, argument);
+        if step.a != step.b | MOVE_BIT {
+            let argument = take_or_clone(refs, step.a);
+            set_ref(refs, step.b, argument);
+        }
         self.invocation
-            .call_ref(target, argument)
+            .call_ref(target, &mut refs[usize::from(step.b)])
             .map_err(not_deferred)
     }
 

@@ -679,8 +679,7 @@ impl Interpreter<'_> {
                     check!(self.call_import(call, &mut r, refs, words, results));
                 }
                 StepKind::CallRef => {
-                    let value = check!(self.call_ref(step.y, step.a, refs));
-                    set_ref(refs, step.b, value);
+                    check!(self.call_ref(step, refs));
                 }
                 StepKind::CallPure => {
                     match self.instance.remembered(step.x, &refs[index(step.a)]) {
