@@ -7,6 +7,7 @@
 )]
 
 mod fixtures;
+mod isolate;
 mod manifest;
 mod plugins;
 mod programs;
