@@ -9,6 +9,7 @@
 
 mod memory;
 mod mutants;
+mod native;
 mod replay;
 
 use halite_tests::memory::Watched;

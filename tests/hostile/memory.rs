@@ -3,11 +3,12 @@
 
 use halite::{Program, Session, SessionBuilder, StatusCode, Tensor, Trust, Value, npy, text};
 use halite_tests::fixtures;
+use halite_tests::fuzz::Target;
 use halite_tests::memory::refusing;
 use vm::{Access, Buffer, ElementType, List};
 
 /// The size from which blocks are refused. All that is not promised takes smaller ones here.
-const LARGE: usize = 1 << 19;
+pub(crate) const LARGE: usize = 1 << 19;
 
 /// More blocks than any scenario takes.
 const MOST_BLOCKS: usize = 100;
@@ -15,7 +16,7 @@ const MOST_BLOCKS: usize = 100;
 /// Runs `scenario` while its first large block is refused, then its second, and so on until none is; each time but the
 /// last it must fail for want of memory. `least` is the number of blocks that it takes at least.
 #[track_caller]
-fn check(least: usize, scenario: impl Fn() -> Result<(), StatusCode>) {
+pub(crate) fn check(least: usize, scenario: impl Fn() -> Result<(), StatusCode>) {
     for nth in 1..MOST_BLOCKS {
         let (outcome, was_refused) = refusing(nth, LARGE, &scenario);
         if !was_refused {
@@ -115,4 +116,23 @@ fn a_program_asks_for_any_size_and_gets_an_error() {
         assert_eq!(outcome.unwrap_err().code(), StatusCode::RESOURCE_EXHAUSTED);
     }
     assert!(list.is_empty());
+}
+
+/// Files of few bytes whose counts and lengths claim gigabytes. The targets measure what is taken.
+#[test]
+fn what_a_small_file_claims_takes_no_memory() {
+    let npy = Target::find("npy").unwrap();
+    npy.exercise(b"\x93NUMPY\x02\x00\xF0\xFF\xFF\xFF");
+    npy.exercise(&[&b"\x93NUMPY\x01\x00\xFF\xFF"[..], &[b' '; 67]].concat());
+    let elf = Target::find("elf_parse").unwrap();
+    let inputs = elf.inputs().into_iter();
+    let mut images = inputs.filter(|(_, bytes)| bytes.starts_with(b"\x7FELF"));
+    let (_, mut image) = images.next().unwrap();
+    // Each word in turn, so each count of a table and each number of symbols.
+    for at in (0..image.len() - 3).step_by(4) {
+        let word: [u8; 4] = image[at..at + 4].try_into().unwrap();
+        image[at..at + 4].fill(0xFF);
+        elf.exercise(&image);
+        image[at..at + 4].copy_from_slice(&word);
+    }
 }
