@@ -39,11 +39,16 @@ __attribute__((visibility("default"))) const void *iree_hal_executable_plugin_qu
 }
 "#;
 
-/// A place for the files of a test; `None`, with the reason printed, if there is no C compiler.
+/// A place for the files of a test; `None`, with the reason printed, if there is no C compiler, or Miri runs the test,
+/// which cannot load what it would build.
 pub(crate) struct Workshop(TempDir);
 
 impl Workshop {
     pub(crate) fn open() -> Option<Self> {
+        if cfg!(miri) {
+            println!("skipped: Miri does not run machine code");
+            return None;
+        }
         if let Err(error) = Command::new("cc").arg("--version").output() {
             println!("skipped: cannot run the C compiler `cc`: {error}");
             return None;

@@ -17,4 +17,5 @@ mod probe;
 mod providers;
 mod resolve;
 mod reuse;
+mod snapshots;
 mod system;
