@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
-use crate::{api, cargo, commands, package, tidy};
+use crate::{api, cargo, commands, package, supply, tidy};
 
 /// Runs every check, cheapest first; the tests come last, so that the output ends with their summaries.
 ///
@@ -17,9 +17,12 @@ pub(crate) fn ci(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         bail!("unexpected argument `{argument}`");
     }
     let check = ["--check".to_owned()];
+    // What depends on the registry's newest versions is no matter of a change.
+    let deny = ["deny".to_owned()];
     let steps: &[(&str, &dyn Fn() -> Result<()>)] = &[
         ("fmt", &|| cargo::fmt(workspace, &check)),
         ("tidy", &|| tidy::tidy(workspace, &[])),
+        ("supply", &|| supply::supply(workspace, &deny)),
         ("lint", &|| cargo::lint(workspace, &[])),
         ("doc", &|| cargo::doc(workspace, &[])),
         ("package", &|| package::package(workspace, &[])),

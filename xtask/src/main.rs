@@ -22,6 +22,7 @@ mod fuzz;
 mod iree;
 #[path = "../../tests/all/manifest.rs"]
 mod manifest;
+mod miri;
 mod mutants;
 mod package;
 mod plugins;
@@ -50,7 +51,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "ci",
         run: ci::ci,
-        help: "everything a change must pass: fmt, tidy, lint, doc, package, api, commands, test",
+        help: "everything a change must pass: fmt, tidy, supply, lint, doc, package, api, commands, test",
     },
     Task {
         name: "fmt",
@@ -111,6 +112,11 @@ const TASKS: &[Task] = &[
         name: "sanitize",
         run: sanitize::sanitize,
         help: "run tests under sanitizers and valgrind: [address] [thread] [valgrind] [package ...]",
+    },
+    Task {
+        name: "miri",
+        run: miri::miri,
+        help: "run tests under Miri, those of threads for many seeds: [--seeds=N] [package ...]",
     },
     Task {
         name: "fuzz",
