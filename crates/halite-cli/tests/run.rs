@@ -389,7 +389,7 @@ fn e2_an_array_given_as_raw_bytes_is_refused_with_a_hint() {
 
 #[test]
 fn e3_missing_files_are_named() {
-    for item in ["@nope.npy", "4xf32=@nope.bin"] {
+    for item in ["@nope.npy", "4xf32=@nope.npy", "4xf32=@nope.bin"] {
         let mut flags = mul(&[]);
         flags[2] = format!("--input={item}");
         check_failure(

@@ -141,3 +141,25 @@ fn is_written(body: &Loop) -> Box<[bool]> {
     }
     is_written.into()
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use crate::tests::{compile, straight};
+
+    #[test]
+    fn the_pages_of_a_loop_are_executable_and_not_writable() {
+        let Some(code) = compile(&straight(Vec::new())) else {
+            return;
+        };
+        let address = code.memory.as_ptr().addr();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut permissions = maps.lines().filter_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (from, to) = range.split_once('-')?;
+            let ends = [from, to].map(|end| usize::from_str_radix(end, 16).unwrap());
+            (ends[0]..ends[1]).contains(&address).then_some(&rest[..3])
+        });
+        assert_eq!(permissions.next(), Some("r-x"));
+    }
+}

@@ -8,7 +8,7 @@ static FLAG: AtomicBool = AtomicBool::new(false);
 
 /// Returns a loop of one block: `operations`, then exit 0 with the code 1. The variables are a pair at offset 0 and a word
 /// and a pair at 8 and 12, all loaded and stored; exit 1 stores nothing and has the code 2.
-fn straight(operations: Vec<Operation>) -> Loop {
+pub(crate) fn straight(operations: Vec<Operation>) -> Loop {
     let places = [0, 8, 12].into_iter().zip(0..);
     let places: Vec<Transfer> = places
         .map(|(offset, variable)| Transfer {
@@ -73,7 +73,7 @@ fn store(element: Element) -> Operation {
 }
 
 /// Compiles where that can be done.
-fn compile(body: &Loop) -> Option<CompiledLoop> {
+pub(crate) fn compile(body: &Loop) -> Option<CompiledLoop> {
     match CompiledLoop::compile(body) {
         Ok(code) => Some(code),
         Err(CompileError::Host(_)) => None,

@@ -771,23 +771,34 @@ mod tests {
     }
 
     #[test]
-    fn c3_a_64_bit_value_after_an_odd_number_of_words_is_aligned() {
-        for (text, offset) in [("0iI_v", 2), ("0iiI_v", 2), ("0iCrD_v", 1)] {
+    fn c3_a_64_bit_value_or_ref_after_an_odd_number_of_words_is_aligned() {
+        // Checks the words of a block; a ref is the number of its place among the refs, and three words of nothing.
+        let check = |text: &str, lengths: &[usize], values: &[Value], words: &[u32]| {
             let convention = CallingConvention::parse(text).unwrap();
             let mut writer = ArgumentWriter::new();
-            let values = convention.arguments().iter().filter_map(|item| match item {
-                Item::Atom(Atom::I64) => Some(Value::I64(5)),
-                Item::Atom(_) => Some(Value::I32(0)),
-                Item::Span(_) => None,
-            });
             writer
-                .push_arguments(&convention, &[], values.collect::<Vec<_>>())
+                .push_arguments(&convention, lengths, values.to_vec())
                 .unwrap();
-            assert_eq!(
-                writer.block().words()[offset],
-                if text.contains('I') { 5 } else { 0 }
-            );
-        }
+            assert_eq!(writer.block().words(), words, "{text} {lengths:?}");
+        };
+        let (one, long) = (Value::I32(1), Value::I64(6 << 32 | 5));
+        let reference = Value::Ref(Buffer::allocate(1, 0).unwrap().into());
+        check("0iI_v", &[], &[one.clone(), long.clone()], &[1, 0, 5, 6]);
+        let arguments = [one.clone(), one.clone(), long.clone()];
+        check("0iiI_v", &[], &arguments, &[1, 1, 5, 6]);
+        let arguments = [one.clone(), reference.clone()];
+        check("0ir_v", &[], &arguments, &[1, 0, 0, 0, 0, 0]);
+        check("0iCrD_v", &[1], &arguments, &[1, 1, 0, 0, 0, 0]);
+        let arguments = [one.clone(), one.clone(), reference];
+        check("0iiCrD_v", &[1], &arguments, &[1, 1, 1, 0, 0, 0, 0, 0]);
+        // The count of a span of nothing is followed by no padding but that of the block.
+        check("0iCrD_v", &[0], &arguments[..1], &[1, 0]);
+        let arguments = [one.clone(), long.clone()];
+        check("0CiDCID_v", &[1, 1], &arguments, &[1, 1, 1, 0, 5, 6]);
+        let arguments = [one.clone(), one, long.clone()];
+        check("0CiDCID_v", &[2, 1], &arguments, &[2, 1, 1, 1, 5, 6]);
+        check("0CiDCID_v", &[0, 1], &[long], &[0, 1, 5, 6]);
+        check("0CiDCID_v", &[0, 0], &[], &[0, 0]);
     }
 
     #[test]

@@ -198,6 +198,16 @@ fn a_table_address_outside_the_segments_is_named() {
 }
 
 #[test]
+fn a_table_in_the_wrong_place_is_refused_or_read_within_the_image() {
+    for tag in [DT_STRTAB, DT_SYMTAB, DT_HASH, DT_RELA] {
+        let last_byte = crate::write_image(&with_tag(tag, 0x2FFF), 0x1000);
+        assert!(last_byte.is_err(), "{tag}");
+        // The headers of the file are bytes of the image too.
+        let _ = crate::write_image(&with_tag(tag, 0), 0x1000);
+    }
+}
+
+#[test]
 fn a_table_longer_than_its_segment_is_named() {
     for (tag, value, name) in [
         (DT_STRSZ, u64::MAX, "DT_STRTAB"),

@@ -278,6 +278,37 @@ fn calling_a_missing_optional_import_fails_the_dispatch() {
 }
 
 #[test]
+fn a6_an_executable_loads_once_its_plugin_is_registered_and_an_older_one_stays_as_it_is() {
+    let manager = PluginManager::new();
+    let load = || {
+        let provider = Arc::new(manager.clone());
+        load_static(kernels::query_importer, "importer", Some(provider))
+    };
+    let result = |executable: &dyn Executable, function| {
+        let memory = Memory::zeroed(4);
+        let (dispatcher, binding) = (InlineDispatcher::new(), memory.binding());
+        dispatch(&dispatcher, executable, function, [1; 3], &[], &[binding])?;
+        Ok::<_, hal_local::DispatchError>(memory.to_u32())
+    };
+    let register = |function| {
+        let provider = Arc::new(Adder {
+            name: "adder",
+            function,
+        });
+        manager.register_provider("adder", provider).unwrap();
+    };
+    assert_eq!(load().err().unwrap().status_code(), StatusCode::NOT_FOUND);
+    register("test_add");
+    let older = load().unwrap();
+    assert_eq!(result(&*older, "call_import_0").unwrap(), [40]);
+    register("test_missing");
+    let newer = load().unwrap();
+    assert_eq!(result(&*newer, "call_import_1").unwrap(), [40]);
+    assert!(result(&*older, "call_import_1").is_err());
+    assert_eq!(result(&*older, "call_import_0").unwrap(), [40]);
+}
+
+#[test]
 fn missing_imports_are_named_with_the_providers_that_were_asked() {
     let manager = PluginManager::new();
     for name in ["first", "second"] {

@@ -81,7 +81,7 @@ fn c11_an_import_of_another_convention_is_named_with_both() {
     assert_eq!(outcome.status, 1);
     assert!(
         outcome.stdout.contains(
-            "`hal_loader.executable.dispatch` with the calling convention `0rIiiiCiDCrIID_i`"
+            "`hal_loader.executable.dispatch` with the calling convention `0rIiiiCiDCrIID_i`, it has `0rIiiiCiDCrIID_v`"
         ),
         "{}",
         outcome.stdout

@@ -37,6 +37,28 @@ fn d3_no_offset_of_a_global_wraps() {
             failure(loaded, StatusCode::OUT_OF_RANGE);
         }
     }
+    let stores = |offset| {
+        let offset = Value::I32(offset);
+        [
+            ("indirect_i32", [offset.clone(), Value::I32(1)]),
+            ("indirect_f32", [offset.clone(), Value::F32(1.0)]),
+            ("indirect_i64", [Value::I64(1), offset.clone()]),
+            ("indirect_f64", [Value::F64(1.0), offset]),
+        ]
+    };
+    for offset in [21, 24, i32::MAX, i32::MIN, -8, -4, -1] {
+        for (function, arguments) in stores(offset) {
+            failure(
+                call(&context, function, &arguments),
+                StatusCode::OUT_OF_RANGE,
+            );
+        }
+        let reference = call(&context, "indirect_refs", &[Value::I32(offset)]);
+        failure(reference, StatusCode::OUT_OF_RANGE);
+    }
+    for (function, arguments) in stores(16) {
+        assert!(call(&context, function, &arguments).is_ok());
+    }
 }
 
 #[test]
@@ -220,7 +242,21 @@ fn d18_integers_wrap_and_division_by_zero_is_an_error() {
         [i64::from(i32::MIN)]
     );
     assert_eq!(integers(run("rem_i32_s", i32::MIN, -1)), [0]);
+    assert_eq!(integers(run("sub_i32", i32::MIN, 1)), [i32::MAX.into()]);
+    let smallest = call(&context, "abs_i32", &[Value::I32(i32::MIN)]);
+    assert_eq!(integers(smallest), [i32::MIN.into()]);
     for function in ["div_i32_s", "div_i32_u", "rem_i32_s", "rem_i32_u"] {
+        failure(run(function, 1, 0), StatusCode::INVALID_ARGUMENT);
+    }
+    let run = |function: &str, a, b| call(&context, function, &[Value::I64(a), Value::I64(b)]);
+    assert_eq!(integers(run("mul_i64", i64::MAX, 2)), [-2]);
+    assert_eq!(integers(run("add_i64", i64::MAX, 1)), [i64::MIN]);
+    assert_eq!(integers(run("sub_i64", i64::MIN, 1)), [i64::MAX]);
+    assert_eq!(integers(run("div_i64_s", i64::MIN, -1)), [i64::MIN]);
+    assert_eq!(integers(run("rem_i64_s", i64::MIN, -1)), [0]);
+    let smallest = call(&context, "abs_i64", &[Value::I64(i64::MIN)]);
+    assert_eq!(integers(smallest), [i64::MIN]);
+    for function in ["div_i64_s", "div_i64_u", "rem_i64_s", "rem_i64_u"] {
         failure(run(function, 1, 0), StatusCode::INVALID_ARGUMENT);
     }
 }
@@ -238,6 +274,19 @@ fn d19_shift_amounts_are_taken_modulo_the_width() {
         let shifted = call(&context, "shl_i32", &[Value::I32(1), Value::I32(amount)]);
         let low_word = integers(shifted)[0].cast_unsigned() & 0xFFFF_FFFF;
         assert_eq!(low_word, expected, "{amount}");
+    }
+    for (amount, expected) in [(63, i64::MIN), (64, 1), (65, 2), (255, i64::MIN)] {
+        let shifted = call(&context, "shl_i64", &[Value::I64(1), Value::I32(amount)]);
+        assert_eq!(integers(shifted), [expected], "{amount}");
+    }
+    let right = |function: &str, value, amount| {
+        integers(call(&context, function, &[value, Value::I32(amount)]))[0]
+    };
+    for function in ["shr_i32_s", "shr_i32_u"] {
+        assert_eq!(right(function, Value::I32(6), 33), 3, "{function}");
+    }
+    for function in ["shr_i64_s", "shr_i64_u"] {
+        assert_eq!(right(function, Value::I64(6), 65), 3, "{function}");
     }
 }
 
@@ -257,6 +306,43 @@ fn d27_no_range_of_a_buffer_wraps() {
         }
     }
     assert!(range("hash", 16, 0).is_ok());
+    let run = |function: &str, numbers: &[i64]| {
+        let arguments: Vec<Value> = numbers.iter().copied().map(Value::I64).collect();
+        call(&context, function, &arguments)
+    };
+    // Two offsets and a length, of buffers of 16 bytes.
+    for numbers in [
+        [17, 0, 0],
+        [0, 17, 0],
+        [-1, 0, 2],
+        [0, -1, 2],
+        [0, 0, -1],
+        [1, 0, -1],
+        [8, 8, -8],
+        [i64::MIN, 0, i64::MIN],
+    ] {
+        for function in ["copy", "copy_within", "compare"] {
+            failure(run(function, &numbers), StatusCode::OUT_OF_RANGE);
+        }
+    }
+    for function in ["copy", "copy_within", "compare"] {
+        assert!(run(function, &[16, 16, 0]).is_ok(), "{function}");
+    }
+    // Indices of elements, whose product with the size of one may wrap too.
+    for index in [16, -1, i64::MIN, i64::MAX, 1 << 61, 1 << 62] {
+        for function in [
+            "load_i8_u",
+            "load_i16_s",
+            "load_i32",
+            "load_i64",
+            "load_f64",
+        ] {
+            failure(run(function, &[index]), StatusCode::OUT_OF_RANGE);
+        }
+        failure(run("store_i64", &[index, 5]), StatusCode::OUT_OF_RANGE);
+        failure(run("fill_i64", &[index, 8, 5]), StatusCode::OUT_OF_RANGE);
+    }
+    failure(run("fill_i64", &[8, -8, 5]), StatusCode::OUT_OF_RANGE);
 }
 
 #[test]
