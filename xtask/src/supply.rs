@@ -64,7 +64,8 @@ fn deny(workspace: &Workspace) -> Result<()> {
             .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty());
-        let why = lines.next().unwrap_or_default();
+        // The last is what git says.
+        let why = lines.next_back().unwrap_or_default();
         println!("supply deny: advisories skipped: no database: {why}");
         return Ok(());
     }
