@@ -1,7 +1,7 @@
 //! The command line: subcommands and the flags that several of them have.
 #![forbid(unsafe_code)]
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 
@@ -15,14 +15,55 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(commands::run::RunArgs),
-    Bench(commands::bench::BenchArgs),
-    Inspect(commands::inspect::InspectArgs),
-    Check(commands::check::CheckArgs),
-    Plugin(commands::plugin::PluginArgs),
-    Exec(commands::exec::ExecArgs),
-    Compile(commands::compile::CompileArgs),
-    Completions(commands::completions::CompletionsArgs),
+    /// Run a function of a program and print, store or check its results
+    Run(Deferred<commands::run::RunArgs>),
+    /// Time a function of a program: warm it up, call it many times, and say what a call takes
+    Bench(Deferred<commands::bench::BenchArgs>),
+    /// Say what files are and hold: programs, executables, plugins, FatELF files, NumPy arrays
+    Inspect(Deferred<commands::inspect::InspectArgs>),
+    /// Say whether programs will load and run on this machine, and if not, every reason why
+    Check(Deferred<commands::check::CheckArgs>),
+    /// Load a plugin, show its header, and ask it for functions
+    Plugin(Deferred<commands::plugin::PluginArgs>),
+    /// Run one function of an executable and print what is in its bindings afterwards
+    Exec(Deferred<commands::exec::ExecArgs>),
+    /// Compile a program with an installed IREE compiler and check that the result will run here
+    Compile(Deferred<commands::compile::CompileArgs>),
+    /// Print what makes a shell complete names and flags of this command
+    Completions(Deferred<commands::completions::CompletionsArgs>),
+}
+
+/// Arguments of a subcommand that are described only when it is the one that was given: most of a short run's time in
+/// its own code would go into flags of other subcommands.
+#[derive(Debug)]
+pub(crate) struct Deferred<T>(pub(crate) T);
+
+impl<T: Args> Args for Deferred<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.defer(|command| {
+            // What the subcommand is about stands at its name.
+            let about = command.get_about().cloned();
+            T::augment_args(command).about(about.unwrap_or_default())
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches_mut(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 /// Flags of all commands that load a program to run it.

@@ -28,7 +28,7 @@ use clap::Parser;
 
 pub use spans::log_spans;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Deferred};
 use crate::failure::Failure;
 
 /// Where the command reads and writes.
@@ -88,17 +88,19 @@ fn run(
         color: streams.color,
     };
     let result = match cli.command {
-        Command::Run(run) if run.isolate.asks_for_child() => {
+        Command::Run(Deferred(run)) if run.isolate.asks_for_child() => {
             commands::isolate::run(&arguments, &mut buffered)
         }
-        Command::Run(arguments) => commands::run::run(&arguments, &mut buffered),
-        Command::Bench(arguments) => commands::bench::run(&arguments, &mut buffered),
-        Command::Inspect(arguments) => commands::inspect::run(&arguments, &mut buffered),
-        Command::Check(arguments) => commands::check::run(&arguments, &mut buffered),
-        Command::Plugin(arguments) => commands::plugin::run(&arguments, &mut buffered),
-        Command::Exec(arguments) => commands::exec::run(&arguments, &mut buffered),
-        Command::Compile(arguments) => commands::compile::run(&arguments, &mut buffered),
-        Command::Completions(arguments) => commands::completions::run(&arguments, &mut buffered),
+        Command::Run(Deferred(arguments)) => commands::run::run(&arguments, &mut buffered),
+        Command::Bench(Deferred(arguments)) => commands::bench::run(&arguments, &mut buffered),
+        Command::Inspect(Deferred(arguments)) => commands::inspect::run(&arguments, &mut buffered),
+        Command::Check(Deferred(arguments)) => commands::check::run(&arguments, &mut buffered),
+        Command::Plugin(Deferred(arguments)) => commands::plugin::run(&arguments, &mut buffered),
+        Command::Exec(Deferred(arguments)) => commands::exec::run(&arguments, &mut buffered),
+        Command::Compile(Deferred(arguments)) => commands::compile::run(&arguments, &mut buffered),
+        Command::Completions(Deferred(arguments)) => {
+            commands::completions::run(&arguments, &mut buffered)
+        }
     };
     // What was written before a failure is data too.
     let flushed = stdout.flush().map_err(Failure::Stdout);

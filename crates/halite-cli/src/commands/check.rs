@@ -10,7 +10,7 @@ use crate::failure::{Failure, go_on};
 use crate::page::Page;
 use crate::{Streams, files, plugins};
 
-/// Say whether programs will load and run on this machine, and if not, every reason why
+/// Arguments of `halite check`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
   halite check --executable_plugin=./kernels.so mul.vmfb

@@ -8,7 +8,7 @@ use crate::Streams;
 use crate::args::Cli;
 use crate::failure::Failure;
 
-/// Print what makes a shell complete names and flags of this command
+/// Arguments of `halite completions`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
   halite completions bash > ~/.local/share/bash-completion/completions/halite")]

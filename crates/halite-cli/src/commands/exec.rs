@@ -17,7 +17,7 @@ use crate::{Streams, files, hints, inputs, plugins, trust};
 /// Most bindings of a dispatch.
 const MAX_BINDINGS: usize = 64;
 
-/// Run one function of an executable and print what is in its bindings afterwards
+/// Arguments of `halite exec`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
   halite exec --executable=mul.so --entry_point=mul_dispatch_0 --workgroup_count=1,1,1 \\

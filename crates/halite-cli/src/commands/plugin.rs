@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::page::Page;
 use crate::{Streams, files, plugins};
 
-/// Load a plugin, show its header, and ask it for functions
+/// Arguments of `halite plugin`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   halite plugin ./kernels.so

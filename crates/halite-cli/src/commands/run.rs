@@ -17,7 +17,7 @@ use crate::page::Human;
 use crate::traces::Traces;
 use crate::{Streams, inputs, output};
 
-/// Run a function of a program and print, store or check its results
+/// Arguments of `halite run`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
   halite run --module=mul.vmfb --function=mul --input=4xf32=1,2,3,4 --input=4xf32=10,20,30,40

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::page::{Human, Page};
 use crate::{Streams, inputs};
 
-/// Time a function of a program: warm it up, call it many times, and say what a call takes
+/// Arguments of `halite bench`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
   halite bench --module=mul.vmfb --function=mul --input=4xf32=1,2,3,4 --input=4xf32=10,20,30,40

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::page::Page;
 use crate::{Streams, files, plugins};
 
-/// Compile a program with an installed IREE compiler and check that the result will run here
+/// Arguments of `halite compile`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   halite compile mul.mlir

@@ -12,7 +12,7 @@ use crate::failure::{Failure, go_on};
 use crate::page::Page;
 use crate::{Streams, files};
 
-/// Say what files are and hold: programs, executables, plugins, FatELF files, NumPy arrays
+/// Arguments of `halite inspect`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   halite inspect mul.vmfb
