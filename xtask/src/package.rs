@@ -1,5 +1,7 @@
 //! The `package` task: packs every crate that is to be published, as `cargo publish` would, and checks what is said of it.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
@@ -17,6 +19,9 @@ const FIELDS: &[&str] = &[
     "categories",
     "rust_version",
 ];
+
+/// Files that each crate must hold: the texts of its licenses.
+const FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Checks the manifests and packs the crates, without building them from their packages.
 ///
@@ -59,21 +64,22 @@ pub(crate) fn package(workspace: &Workspace, arguments: &[String]) -> Result<()>
     process::run(&mut command)
 }
 
-/// Returns what a package's manifest does not say.
+/// Returns what a package's manifest does not say and which files its folder does not have.
 fn missing(package: &Value) -> Vec<String> {
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     let is_empty = |value: &Value| match value {
         Value::String(text) => text.is_empty(),
         Value::Array(list) => list.is_empty(),
         _ => true,
     };
     let fields = FIELDS.iter().filter(|field| is_empty(&package[**field]));
+    let files = FILES
+        .iter()
+        .filter(|file| !manifest.with_file_name(file).is_file());
+    let name = package["name"].as_str().unwrap_or_default();
     fields
-        .map(|field| {
-            format!(
-                "{}: no {field}",
-                package["name"].as_str().unwrap_or_default()
-            )
-        })
+        .chain(files)
+        .map(|what| format!("{name}: no {what}"))
         .collect()
 }
 
@@ -82,11 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_fields_are_named() {
-        let package = serde_json::json!({
-            "name": "a", "description": "x", "license": "MIT", "readme": "README.md", "repository": "r",
+    fn missing_fields_and_files_are_named() {
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vm/Cargo.toml");
+        let mut package = serde_json::json!({
+            "manifest_path": manifest, "name": "a", "description": "x", "license": "MIT", "readme": "README.md", "repository": "r",
             "keywords": [], "categories": ["c"], "rust_version": "1.95",
         });
         assert_eq!(missing(&package), ["a: no keywords"]);
+        package["keywords"] = serde_json::json!(["k"]);
+        package["manifest_path"] = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into();
+        let expected = ["a: no LICENSE-MIT", "a: no LICENSE-APACHE"];
+        assert_eq!(missing(&package), expected);
     }
 }
