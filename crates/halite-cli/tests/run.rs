@@ -339,6 +339,19 @@ fn e9_a_failing_program_says_why() {
 }
 
 #[test]
+fn e9_a_function_without_results_says_so() {
+    let outcome = run(&[module("3.13.0/vmvx/nothing.vmfb"), "--input=1".into()]);
+    assert_eq!(
+        (outcome.stdout.as_str(), outcome.status),
+        ("EXEC @nothing\n", 0)
+    );
+    assert_eq!(
+        outcome.stderr,
+        "note: the function `nothing` has 0 results\n"
+    );
+}
+
+#[test]
 fn names_that_are_nearly_right_are_suggested() {
     let mut flags = mul(&[]);
     flags[1] = "--function=mull".into();
