@@ -96,6 +96,34 @@ fn every_workgroup_runs_once_on_a_pool() {
     }
 }
 
+/// Nothing here orders memory but the pool. Miri runs it for many seeds: see `xtask/src/miri.rs`.
+#[test]
+fn a_dispatch_sees_what_was_written_before_it_and_shows_what_it_wrote() {
+    const COUNT: usize = 6;
+    for _ in 0..if cfg!(miri) { 1 } else { 100 } {
+        let cells = Arc::new([const { AtomicU32::new(0) }; COUNT]);
+        let in_kernel = cells.clone();
+        let pool = pool(3);
+        let executable = InRust::new(move |tile, _| {
+            take_time();
+            let cell = &in_kernel[usize::try_from(tile).unwrap()];
+            cell.store(cell.load(Ordering::Relaxed) * 10 + 1, Ordering::Relaxed);
+            Ok(())
+        });
+        for round in 1..4 {
+            for cell in &*cells {
+                cell.store(round, Ordering::Relaxed);
+            }
+            run(&pool, &executable, [6, 1, 1]).unwrap();
+            for cell in &*cells {
+                assert_eq!(cell.load(Ordering::Relaxed), round * 10 + 1);
+            }
+        }
+        // The workers must not touch what is gone with this turn.
+        drop(executable);
+    }
+}
+
 #[test]
 fn a_dispatch_that_takes_long_is_spread_over_the_workers() {
     let workers = Arc::new([const { AtomicU32::new(0) }; 3]);
