@@ -1,38 +1,40 @@
 //! Conversion between an application's values and the VM's.
 #![forbid(unsafe_code)]
 
-use core::any::Any;
 use std::sync::Arc;
 
-use vm::{Object, Ref, Value as VmValue};
-use vm_hal_inline::{BufferView, HAL_BUFFER_TYPE};
+use vm::{Ref, Value as VmValue};
+use vm_hal_inline::HAL_BUFFER_TYPE;
 
 use crate::{Tensor, Value};
 
 impl Value {
     /// Returns the value of a program as an application sees it. Nothing is copied.
     #[must_use]
+    #[inline]
     pub fn from_vm(value: VmValue) -> Self {
         match value {
             VmValue::I32(value) => Self::I32(value),
             VmValue::I64(value) => Self::I64(value),
             VmValue::F32(value) => Self::F32(value),
             VmValue::F64(value) => Self::F64(value),
-            VmValue::Ref(reference) => Self::from_ref(reference),
+            VmValue::Ref(Ref::Object(object)) => match Tensor::from_object(object) {
+                Ok(tensor) => Self::Tensor(tensor),
+                Err(object) => Self::Opaque(Ref::Object(object)),
+            },
+            VmValue::Ref(reference) => Self::from_plain_ref(reference),
         }
     }
 
-    fn from_ref(reference: Ref) -> Self {
+    /// Returns a ref that names no tensor as an application sees it.
+    #[inline(never)]
+    fn from_plain_ref(reference: Ref) -> Self {
         match reference {
             Ref::Null => Self::Null,
             Ref::Buffer(buffer) => Self::Buffer(buffer),
             Ref::List(list) => Self::List(list),
             Ref::Aliased(ref_type, buffer) if *ref_type == HAL_BUFFER_TYPE => Self::Storage(buffer),
-            Ref::Aliased(..) => Self::Opaque(reference),
-            Ref::Object(ref object) => {
-                let view = as_view(object).and_then(Tensor::from_view);
-                view.map_or(Self::Opaque(reference), Self::Tensor)
-            }
+            Ref::Aliased(..) | Ref::Object(_) => Self::Opaque(reference),
         }
     }
 
@@ -56,15 +58,10 @@ impl Value {
     }
 }
 
-fn as_view(object: &Arc<dyn Object>) -> Option<Arc<BufferView>> {
-    let object: Arc<dyn Any + Send + Sync> = Arc::<dyn Object>::clone(object);
-    object.downcast().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use vm::Buffer;
-    use vm_hal_inline::{ElementType, EncodingType};
+    use vm_hal_inline::{BufferView, ElementType, EncodingType};
 
     use super::*;
 

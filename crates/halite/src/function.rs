@@ -1,9 +1,12 @@
 //! Functions: what a session calls.
 #![forbid(unsafe_code)]
 
+use core::cell::Cell;
 use core::fmt;
 
-use vm::{Atom, CallingConvention, Context, InvocationOptions, Item};
+use vm::{
+    Atom, CallingConvention, Context, InvocationOptions, Item, PreparedCall, Trap, Value as VmValue,
+};
 
 use crate::signature::DeclaredTensor;
 use crate::text::Parameter;
@@ -19,17 +22,23 @@ pub struct Function<'s> {
     signature: Option<Signature>,
     /// The arguments that are declared as tensors; `None` for others.
     tensors: Vec<Option<DeclaredTensor>>,
+    /// The memory of the last call, for the next one. A call that comes while one runs makes its own.
+    idle_call: Cell<Option<Box<PreparedCall>>>,
 }
 
 impl<'s> Function<'s> {
     pub(crate) fn new(context: &'s Context, function: vm::Function) -> Self {
         let signature = function.attribute(DECLARATION).and_then(Signature::parse);
         let inputs = signature.iter().flat_map(|signature| &signature.inputs);
-        let tensors = inputs.map(|declared| DeclaredTensor::parse(&declared.type_name));
+        let mut tensors: Vec<_> = inputs
+            .map(|declared| DeclaredTensor::parse(&declared.type_name))
+            .collect();
+        tensors.resize(function.convention().arguments().len(), None);
         Self {
             context,
+            idle_call: Cell::new(None),
             function,
-            tensors: tensors.collect(),
+            tensors,
             signature,
         }
     }
@@ -101,50 +110,70 @@ impl<'s> Function<'s> {
         arguments: &[Value],
         options: InvocationOptions<'_>,
     ) -> Result<Vec<Value>, Error> {
-        let expected = self.convention().arguments().len();
-        if arguments.len() != expected {
-            return Err(Error::ArgumentCount {
-                function: self.name().into(),
-                expected,
-                found: arguments.len(),
-            });
+        if arguments.len() != self.tensors.len() {
+            return Err(self.wrong_count(arguments.len()));
         }
-        self.check_arguments(arguments)?;
-        let arguments = arguments.iter().map(Value::to_vm);
-        match self.context.invoke_with(&self.function, arguments, options) {
-            Ok(results) => Ok(results.into_iter().map(Value::from_vm).collect()),
-            Err(source) => Err(Error::Call {
-                function: self.name().into(),
-                source,
-            }),
+        let idle = self.idle_call.take();
+        let mut call = idle.unwrap_or_else(|| Box::new(PreparedCall::new(&self.function)));
+        if let Err(index) = self.pass(arguments, &mut call) {
+            call.release_refs();
+            self.idle_call.set(Some(call));
+            return Err(self.unfit(index, &arguments[index]));
         }
+        let results = self
+            .context
+            .call_prepared(&self.function, &mut call, options);
+        let results = results.map(|results| results.map(Value::from_vm).collect());
+        self.idle_call.set(Some(call));
+        results.map_err(|trap| self.failed(trap))
     }
 }
 
 impl Function<'_> {
-    /// Compares arguments with the calling convention and the declaration.
-    fn check_arguments(&self, arguments: &[Value]) -> Result<(), Error> {
-        let items = self.convention().arguments().iter().zip(arguments);
-        for (index, (item, argument)) in items.enumerate() {
-            if !is_passed_as(argument, item) {
-                return Err(self.unfit(index, item, argument));
-            }
-            match (self.tensors.get(index), argument) {
-                (Some(Some(declared)), Value::Tensor(tensor)) if !declared.accepts(tensor) => {
-                    return Err(self.unfit(index, item, argument));
-                }
-                (Some(Some(_)), Value::Null) => return Err(self.unfit(index, item, argument)),
-                _ => {}
+    /// Makes `arguments` those of `call`.
+    ///
+    /// # Errors
+    /// Returns the index of the first that does not fit the declaration or the calling convention.
+    #[inline]
+    fn pass(&self, arguments: &[Value], call: &mut PreparedCall) -> Result<(), usize> {
+        let declared = self.tensors.iter().zip(arguments);
+        for (index, (declared, argument)) in declared.enumerate() {
+            let passed = if let Value::Tensor(tensor) = argument {
+                let accepts = |declared: &DeclaredTensor| declared.accepts(tensor);
+                declared.as_ref().is_none_or(accepts)
+                    && call.set(index, VmValue::Ref(tensor.to_ref())).is_ok()
+            } else {
+                pass_other(index, argument, declared.is_some(), call)
+            };
+            if !passed {
+                return Err(index);
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn unfit(&self, index: usize, item: &Item, argument: &Value) -> Error {
+    fn failed(&self, source: Trap) -> Error {
+        Error::Call {
+            function: self.name().into(),
+            source,
+        }
+    }
+
+    #[cold]
+    fn wrong_count(&self, found: usize) -> Error {
+        Error::ArgumentCount {
+            function: self.name().into(),
+            expected: self.tensors.len(),
+            found,
+        }
+    }
+
+    #[cold]
+    fn unfit(&self, index: usize, argument: &Value) -> Error {
         let inputs = self.signature.as_ref().map(|signature| &signature.inputs);
         let declared = inputs.and_then(|inputs| inputs.get(index));
-        let expected = match (declared, item) {
+        let expected = match (declared, &self.convention().arguments()[index]) {
             (Some(declared), _) => declared.type_name.clone(),
             (None, Item::Atom(Atom::I32)) => "i32".into(),
             (None, Item::Atom(Atom::I64)) => "i64".into(),
@@ -163,21 +192,11 @@ impl Function<'_> {
     }
 }
 
-/// Tells whether an argument is of the kind that the calling convention passes.
-fn is_passed_as(argument: &Value, item: &Item) -> bool {
-    let atom = match argument {
-        Value::I32(_) => Atom::I32,
-        Value::I64(_) => Atom::I64,
-        Value::F32(_) => Atom::F32,
-        Value::F64(_) => Atom::F64,
-        Value::Null
-        | Value::Tensor(_)
-        | Value::Storage(_)
-        | Value::Buffer(_)
-        | Value::List(_)
-        | Value::Opaque(_) => Atom::Ref,
-    };
-    matches!(item, Item::Atom(expected) if *expected == atom)
+/// Makes `argument`, which is no tensor, one of `call`, unless it does not fit.
+#[inline(never)]
+fn pass_other(index: usize, argument: &Value, is_tensor: bool, call: &mut PreparedCall) -> bool {
+    let is_missing = is_tensor && matches!(argument, Value::Null);
+    !is_missing && call.set(index, argument.to_vm()).is_ok()
 }
 
 impl fmt::Debug for Function<'_> {

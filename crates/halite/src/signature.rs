@@ -99,17 +99,26 @@ impl DeclaredTensor {
 
     /// Returns whether a tensor fits. Integers of one width are the same here, whatever is said of their sign: the
     /// program has the last word on those.
+    #[inline]
     pub(crate) fn accepts(&self, tensor: &Tensor) -> bool {
-        let sizes = self.shape.iter().zip(tensor.shape());
-        self.shape.len() == tensor.shape().len()
-            && sizes.fold(true, |fits, (declared, size)| {
-                fits && declared.is_none_or(|declared| declared == *size)
-            })
-            && class(self.element_type) == class(tensor.element_type())
+        self.has_shape(tensor.shape()) && self.has_elements(tensor.element_type())
+    }
+
+    #[inline]
+    fn has_shape(&self, shape: &[usize]) -> bool {
+        let mut sizes = self.shape.iter().zip(shape);
+        self.shape.len() == shape.len()
+            && sizes.all(|(declared, size)| declared.is_none_or(|declared| declared == *size))
+    }
+
+    #[inline]
+    fn has_elements(&self, element_type: ElementType) -> bool {
+        self.element_type == element_type || class(self.element_type) == class(element_type)
     }
 }
 
 /// Returns what distinguishes an element type beyond the sign of integers.
+#[inline(never)]
 fn class(element_type: ElementType) -> (NumericalType, usize) {
     let numerical_type = element_type.numerical_type();
     let bits = element_type.bit_count();

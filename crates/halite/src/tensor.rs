@@ -6,11 +6,12 @@
 
 mod exclusive;
 
+use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
 use std::sync::Arc;
 
-use vm::{Access, BUFFER_ALIGNMENT, Buffer, BytesOwner, Ref, StatusCode, Trap};
+use vm::{Access, BUFFER_ALIGNMENT, Buffer, BytesOwner, Object, Ref, StatusCode, Trap};
 use vm_hal_inline::{BufferView, EncodingType, MAX_RANK};
 
 use crate::{Element, ElementType};
@@ -117,6 +118,19 @@ pub(crate) fn checked_byte_length(
             shape: shape.into(),
             element_type,
         })
+}
+
+/// Returns whether the elements of a view lie densely in its buffer.
+#[inline]
+fn is_dense(view: &BufferView) -> bool {
+    // A view that says so was checked when it was made.
+    view.encoding_type() == EncodingType::DENSE_ROW_MAJOR || is_long_enough(view)
+}
+
+#[cold]
+fn is_long_enough(view: &BufferView) -> bool {
+    checked_byte_length(view.element_type(), view.shape())
+        .is_ok_and(|length| length <= view.buffer().length())
 }
 
 /// Checks that the elements of a tensor of this shape take `found` bytes.
@@ -287,11 +301,25 @@ impl Tensor {
     /// Returns a tensor over a view of a program, or `None` when the view's elements do not lie densely in its buffer.
     #[must_use]
     pub fn from_view(view: Arc<BufferView>) -> Option<Self> {
-        let byte_length = checked_byte_length(view.element_type(), view.shape()).ok()?;
-        (view.buffer().length() >= byte_length).then_some(Self(view))
+        is_dense(&view).then_some(Self(view))
+    }
+
+    /// Returns a tensor over an object of a program, or the object when it is no view of one.
+    #[inline]
+    pub(crate) fn from_object(object: Arc<dyn Object>) -> Result<Self, Arc<dyn Object>> {
+        let any: &dyn Any = &*object;
+        if !any.downcast_ref().is_some_and(is_dense) {
+            return Err(object);
+        }
+        let any: Arc<dyn Any + Send + Sync> = object;
+        match any.downcast() {
+            Ok(view) => Ok(Self(view)),
+            Err(_) => unreachable!("the object is a view"),
+        }
     }
 
     /// Returns a ref to the tensor as programs know it; nothing is copied.
+    #[inline]
     pub(crate) fn to_ref(&self) -> Ref {
         Ref::object(Arc::clone(&self.0))
     }
@@ -335,12 +363,14 @@ impl Tensor {
 
     /// Returns the type of the elements.
     #[must_use]
+    #[inline]
     pub fn element_type(&self) -> ElementType {
         self.0.element_type()
     }
 
     /// Returns the dimensions, the one that varies slowest first.
     #[must_use]
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         self.0.shape()
     }

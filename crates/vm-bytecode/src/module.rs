@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use vm::{
     Access, Buffer, BytesOwner, Call, ElementType, Export, Import, ImportTarget, Instance,
-    Invocation, Linkage, Module, Object, Ref, RefTypes, Result, Results, Signal, StatusCode, Trap,
-    TrapFrame,
+    Invocation, Linkage, Module, Object, PreparedCall, Ref, RefTypes, Result, Results, Signal,
+    StatusCode, Trap, TrapFrame,
 };
 
 use crate::compile::{Fusion, compile};
-use crate::interpreter::{Fast, Interpreter, Metered, Stack, Window, take_or_clone};
-use crate::program::{CONTINUES, Function, Program, Value};
+use crate::interpreter::{Caller, Fast, Interpreter, Metered, Mode, Stack};
+use crate::program::{CONTINUES, Function, Program};
 use crate::{DebugDatabase, LoadError, ModuleDef, VerifiedModule};
 
 /// Names of the exports that the runtime calls by itself.
@@ -430,68 +430,58 @@ impl BytecodeInstance {
     }
 
     /// Calls a function of the module from outside.
-    fn call_function(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
-        call.invocation.check_interrupt()?;
-        let metered = call.invocation.fuel().is_some() || call.invocation.tracer().is_some();
-        let program = if metered {
-            self.module.plain_program()
-        } else {
-            &self.module.program
-        };
+    fn call_function(
+        &self,
+        ordinal: u32,
+        invocation: &Invocation<'_>,
+        caller: &mut impl Caller,
+    ) -> Result<()> {
+        invocation.check_interrupt()?;
+        if invocation.fuel().is_some() || invocation.tracer().is_some() {
+            let program = self.module.plain_program();
+            return self.run::<Metered>(program, ordinal, invocation, caller);
+        }
+        self.run::<Fast>(&self.module.program, ordinal, invocation, caller)
+    }
+
+    #[inline]
+    fn run<M: Mode>(
+        &self,
+        program: &Program,
+        ordinal: u32,
+        invocation: &Invocation<'_>,
+        caller: &mut impl Caller,
+    ) -> Result<()> {
         let functions = &program.functions;
         let Some(function) = functions.get(ordinal as usize) else {
-            return Err(Trap::new(
-                StatusCode::INTERNAL,
-                format!("module has no function {ordinal}"),
-            ));
+            return Err(no_function(ordinal));
         };
         let idle = self.idle_stack.take();
         let mut stack = idle.unwrap_or_else(|| Box::new(Stack::new(&program.argument_words)));
         let interpreter = Interpreter {
             functions,
             instance: self,
-            invocation: call.invocation,
+            invocation,
         };
-        let outcome = self.run(&interpreter, &mut stack, ordinal, function, call, metered);
-        let outcome = outcome.map_err(|trap| self.backtrace(functions, &stack, trap));
-        stack.unwind();
+        let outcome = match interpreter.run::<M>(&mut stack, function, caller) {
+            Ok(()) => {
+                stack.pop();
+                Ok(())
+            }
+            Err(trap) => Err(self.fail(functions, &mut stack, trap)),
+        };
         self.idle_stack.set(Some(stack));
         outcome
     }
 
-    fn run(
-        &self,
-        interpreter: &Interpreter<'_>,
-        stack: &mut Stack,
-        ordinal: u32,
-        function: &Function,
-        call: &mut Call<'_, '_>,
-        metered: bool,
-    ) -> Result<()> {
-        stack.push(ordinal, function.register_count, function.ref_count)?;
-        let (_, mut window) = stack.window();
-        let mut arguments = call.arguments.reader();
-        for &argument in &function.arguments {
-            match argument {
-                Value::Word(register) => window.registers.set_i32(register, arguments.i32()?),
-                Value::Pair(register) => window.registers.set_i64(register, arguments.i64()?),
-                Value::Ref(register) => {
-                    window.refs[usize::from(register)] = arguments.reference()?.clone()
-                }
-            }
-        }
-        let returns = if metered {
-            interpreter.run::<Metered>(stack)?
-        } else {
-            interpreter.run::<Fast>(stack)?
-        };
-        let (_, window) = stack.window();
-        push_results(&function.returns[returns], window, call.results);
-        Ok(())
+    /// Adds the frames of the stack to a trap and removes them.
+    #[cold]
+    fn fail(&self, functions: &[Function], stack: &mut Stack, trap: Trap) -> Trap {
+        let trap = self.backtrace(functions, stack, trap);
+        stack.unwind();
+        trap
     }
 
-    /// Adds the frames of the stack to a trap.
-    #[cold]
     fn backtrace(&self, functions: &[Function], stack: &Stack, trap: Trap) -> Trap {
         let module: Arc<str> = self.module.name().into();
         let def = self.module.def();
@@ -547,17 +537,23 @@ impl BytecodeInstance {
             invocation,
             resuming: false,
         };
-        self.call_function(export.function, &mut call)
+        self.call_function(export.function, invocation, &mut call)
     }
-}
 
-fn push_results(values: &[Value], window: Window<'_>, results: &mut Results) {
-    for &value in values {
-        match value {
-            Value::Word(register) => results.push_i32(window.registers.i32(register)),
-            Value::Pair(register) => results.push_i64(window.registers.i64(register)),
-            Value::Ref(operand) => results.push_ref(take_or_clone(window.refs, operand)),
+    /// Returns the function that is exported with this ordinal.
+    fn exported(&self, ordinal: u32) -> Result<u32> {
+        match self.module.def().exports.get(ordinal as usize) {
+            Some(export) => Ok(export.function),
+            None => Err(self.no_export(ordinal)),
         }
+    }
+
+    #[cold]
+    fn no_export(&self, ordinal: u32) -> Trap {
+        Trap::new(
+            StatusCode::INTERNAL,
+            format!("module '{}' has no export {ordinal}", self.module_name()),
+        )
     }
 }
 
@@ -575,13 +571,16 @@ impl Instance for BytecodeInstance {
     }
 
     fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
-        match self.module.def().exports.get(ordinal as usize) {
-            Some(export) => self.call_function(export.function, call),
-            None => Err(Trap::new(
-                StatusCode::INTERNAL,
-                format!("module '{}' has no export {ordinal}", self.module_name()),
-            )),
-        }
+        self.call_function(self.exported(ordinal)?, call.invocation, call)
+    }
+
+    fn call_prepared(
+        &self,
+        ordinal: u32,
+        call: &mut PreparedCall,
+        invocation: &Invocation<'_>,
+    ) -> Result<()> {
+        self.call_function(self.exported(ordinal)?, invocation, call)
     }
 }
 
@@ -591,6 +590,14 @@ impl fmt::Debug for BytecodeInstance {
             .field("module", &self.module)
             .finish_non_exhaustive()
     }
+}
+
+#[cold]
+fn no_function(ordinal: u32) -> Trap {
+    Trap::new(
+        StatusCode::INTERNAL,
+        format!("module has no function {ordinal}"),
+    )
 }
 
 #[cold]

@@ -558,11 +558,11 @@ impl Results {
 }
 
 /// Returns the two words of a 64-bit value, the low one first.
-fn halves(value: u64) -> [u32; 2] {
+pub(crate) fn halves(value: u64) -> [u32; 2] {
     [(value & 0xFFFF_FFFF) as u32, (value >> 32) as u32]
 }
 
-fn pair(low: u32, high: u32) -> u64 {
+pub(crate) fn pair(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 

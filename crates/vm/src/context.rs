@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::module::RefTypes;
 use crate::{
     ArgumentBlock, ArgumentWriter, Call, CallingConvention, Export, Import, ImportTarget, Instance,
-    Linkage, Module, Ref, Result, Results, Signal, StatusCode, Trap, Value,
+    Linkage, Module, PreparedCall, Ref, Result, Results, Signal, StatusCode, Trap, Value,
 };
 
 /// How deep calls may nest from module to module and through native functions that call back in.
@@ -343,6 +343,36 @@ impl Context {
             .call(function.target, arguments, results)
     }
 
+    /// Calls `function`, which was looked up in this context, with the arguments of `call`, which was prepared for it,
+    /// and returns its results. Of the ways to call a function often this is the fastest.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the call was prepared for a function of another calling convention, and as
+    /// [`Context::invoke_with`].
+    #[inline]
+    pub fn call_prepared<'c>(
+        &self,
+        function: &Function,
+        call: &'c mut PreparedCall,
+        options: InvocationOptions<'_>,
+    ) -> Result<impl ExactSizeIterator<Item = Value> + use<'c>> {
+        #[cfg(feature = "tracing")]
+        let _span = function.enter_span();
+        let outcome = match call.fits(&function.export.convention) {
+            true => self
+                .invocation(options)
+                .call_prepared(function.target, call),
+            false => Err(other_convention(function)),
+        };
+        match outcome {
+            Ok(()) => Ok(call.take_results()),
+            Err(trap) => {
+                call.release_refs();
+                Err(trap)
+            }
+        }
+    }
+
     /// Tells all modules of an event: in the order they were added for [`Signal::Resume`], else in reverse.
     ///
     /// # Errors
@@ -410,6 +440,11 @@ impl Function {
     /// Returns the types of the arguments and results.
     #[must_use]
     pub fn convention(&self) -> &CallingConvention {
+        &self.export.convention
+    }
+
+    /// Returns the types of the arguments and results, to be kept.
+    pub(crate) fn shared_convention(&self) -> &Arc<CallingConvention> {
         &self.export.convention
     }
 
@@ -487,6 +522,13 @@ impl<'a> Invocation<'a> {
     pub fn call_ref(&self, target: ImportTarget, value: &mut Ref) -> Result<()> {
         self.nest(target, |instance| {
             instance.call_ref(target.ordinal, value, self)
+        })
+    }
+
+    #[inline]
+    fn call_prepared(&self, target: ImportTarget, call: &mut PreparedCall) -> Result<()> {
+        self.nest(target, |instance| {
+            instance.call_prepared(target.ordinal, call, self)
         })
     }
 
@@ -614,6 +656,15 @@ fn interrupted() -> Trap {
 #[cold]
 fn foreign() -> Trap {
     Trap::invalid_argument("the function belongs to another context")
+}
+
+#[cold]
+fn other_convention(function: &Function) -> Trap {
+    Trap::invalid_argument(format!(
+        "the call of `{}` was prepared for a function of another calling convention than `{}`",
+        function.name(),
+        function.convention()
+    ))
 }
 
 #[cold]

@@ -7,7 +7,7 @@
 //!   code; shared bytes are only accessed atomically.
 //! * [`CallingConvention`] and [`argument_block`]: how a call's values lie in words.
 //! * [`Module`], [`Instance`], [`NativeModule`]: what a context links, and how to write one in Rust.
-//! * [`Context`], [`Invocation`]: modules with their state, calls, limits.
+//! * [`Context`], [`PreparedCall`], [`Invocation`]: modules with their state, calls, limits.
 //! * [`Trap`]: the error, with a status code and the frames it passed through.
 //!
 //! # Examples
@@ -40,6 +40,7 @@ pub mod convention;
 mod list;
 mod module;
 mod native;
+mod prepared;
 mod refs;
 mod status;
 mod trap;
@@ -60,6 +61,7 @@ pub use native::{
     Argument, NativeModule, NativeModuleBuilder, NativeModuleError, ReturnValue, ReturnValues,
     TypedFunction,
 };
+pub use prepared::PreparedCall;
 pub use refs::{BUFFER_TYPE, LIST_TYPE, Object, Ref, RefType};
 pub use status::StatusCode;
 pub use trap::{Result, Trap, TrapFrame};

@@ -6,7 +6,8 @@ use core::fmt;
 use std::sync::Arc;
 
 use crate::{
-    ArgumentBlock, CallingConvention, Invocation, Ref, RefType, Result, Results, StatusCode, Trap,
+    ArgumentBlock, CallingConvention, Invocation, PreparedCall, Ref, RefType, Result, Results,
+    StatusCode, Trap,
 };
 
 /// A module that a context can link: bytecode or native.
@@ -85,6 +86,20 @@ pub trait Instance: Send + fmt::Debug {
     /// # Errors
     /// Fails as the function does. Results pushed before a failure are ignored.
     fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()>;
+
+    /// Calls the export with this ordinal, of whose calling convention `call` is, for an application. It takes all refs of the
+    /// arguments and sets all results, unless it fails.
+    ///
+    /// # Errors
+    /// As [`Instance::call`].
+    fn call_prepared(
+        &self,
+        ordinal: u32,
+        call: &mut PreparedCall,
+        invocation: &Invocation<'_>,
+    ) -> Result<()> {
+        call.pass_block(invocation, |call| self.call(ordinal, call))
+    }
 
     /// Calls the export with this ordinal, whose calling convention is `0r_r`, without a block for its argument: `value` is
     /// the argument, and then the result. After a failure it may be null.

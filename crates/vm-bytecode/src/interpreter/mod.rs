@@ -2,12 +2,13 @@
 //!
 //! Takes programs only, which come from verified functions only; its own checks are those of the language it is
 //! written in. Holds the loop and what each step does; scalar operations with rules of their own are in `scalar`, calls
-//! in `call`, frames in `stack`.
+//! in `call`, calls from outside the module in `entry`, frames in `stack`.
 //!
 //! The rule to know: an operation that fails leaves the loop with a trap at once; the frames are then unwound and their
 //! refs released, whatever the program does or does not clean up.
 
 mod call;
+mod entry;
 mod global;
 mod list;
 mod scalar;
@@ -25,10 +26,11 @@ use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
 #[cfg(feature = "jit")]
 use stack::Registers;
-use stack::{release_ref, set_ref};
+use stack::{release_ref, set_ref, take_or_clone};
 
+pub(crate) use entry::Caller;
 use list::{list, set_list};
-pub(crate) use stack::{Copy, MOVE_BIT, REF_MASK, Stack, Window, take_or_clone};
+pub(crate) use stack::{Copy, MOVE_BIT, REF_MASK, Stack, Window};
 
 /// How the loop runs.
 pub(crate) trait Mode {
@@ -66,33 +68,6 @@ enum Exit {
 }
 
 impl Interpreter<'_> {
-    /// Runs the frame on top of `stack`, and all it calls, until it returns. The frame is then still on the stack; the
-    /// range tells which of its function's returns it returned.
-    ///
-    /// # Errors
-    /// Fails as the program does. The frames it failed in are still on the stack, for the backtrace.
-    pub(crate) fn run<M: Mode>(&self, stack: &mut Stack) -> Result<Range<usize>> {
-        let bottom = stack.frames().len();
-        loop {
-            let (frame, window) = stack.window();
-            let function = &self.functions[frame.function as usize];
-            let mut next = frame.next;
-            let left = self.run_frame::<M>(function, &mut next, window);
-            match left {
-                Ok(Exit::Call(call)) => {
-                    stack.set_next(next);
-                    self.enter(stack, &function.calls[call as usize])?;
-                }
-                Ok(Exit::Return(range)) if stack.frames().len() == bottom => return Ok(range),
-                Ok(Exit::Return(range)) => self.leave(stack, &function.returns[range]),
-                Err(trap) => {
-                    stack.set_next(next);
-                    return Err(trap);
-                }
-            }
-        }
-    }
-
     /// Runs the steps of `function` from `next` until it calls a function of the module, returns or fails; `next` is
     /// then the step after that.
     #[expect(
@@ -107,14 +82,14 @@ impl Interpreter<'_> {
         &self,
         function: &Function,
         next: &mut usize,
-        window: Window<'_>,
+        window: &mut Window<'_>,
     ) -> Result<Exit> {
         let Window {
             registers: mut r,
             refs,
             words,
             results,
-        } = window;
+        } = window.reborrow();
         let steps = &function.steps[..];
         let mut rest = steps[*next..].iter();
 

@@ -67,25 +67,25 @@ impl Registers<'_> {
 
     /// Returns the signed integer in a register.
     #[inline(always)]
-    pub(crate) fn i32(&self, register: u16) -> i32 {
+    pub(super) fn i32(&self, register: u16) -> i32 {
         self.word(register).cast_signed()
     }
 
     /// Sets the signed integer in a register.
     #[inline(always)]
-    pub(crate) fn set_i32(&mut self, register: u16, value: i32) {
+    pub(super) fn set_i32(&mut self, register: u16, value: i32) {
         self.set_word(register, value.cast_unsigned());
     }
 
     /// Returns the signed integer in a register pair.
     #[inline(always)]
-    pub(crate) fn i64(&self, register: u16) -> i64 {
+    pub(super) fn i64(&self, register: u16) -> i64 {
         self.pair(register).cast_signed()
     }
 
     /// Sets the signed integer in a register pair.
     #[inline(always)]
-    pub(crate) fn set_i64(&mut self, register: u16, value: i64) {
+    pub(super) fn set_i64(&mut self, register: u16, value: i64) {
         self.set_pair(register, value.cast_unsigned());
     }
 
@@ -129,7 +129,7 @@ pub(crate) struct Frame {
     refs: usize,
     /// Offset of the end of its refs.
     refs_end: usize,
-    /// Bytes it counts for.
+    /// Bytes that it and those below it count for.
     cost: usize,
 }
 
@@ -140,7 +140,6 @@ pub(crate) struct Stack {
     /// Invariant: those of no frame are null.
     refs: Vec<Ref>,
     frames: Vec<Frame>,
-    cost: usize,
     /// Argument blocks of the calls to imports.
     words: Vec<u32>,
     /// Results of a call to an import.
@@ -149,10 +148,23 @@ pub(crate) struct Stack {
 
 /// The top frame, borrowed for running it.
 pub(crate) struct Window<'a> {
-    pub(crate) registers: Registers<'a>,
-    pub(crate) refs: &'a mut [Ref],
+    pub(super) registers: Registers<'a>,
+    pub(super) refs: &'a mut [Ref],
     pub(super) words: &'a mut [u32],
     pub(super) results: &'a mut Results,
+}
+
+impl Window<'_> {
+    /// Borrows what it borrows for a shorter time.
+    #[inline(always)]
+    pub(super) fn reborrow(&mut self) -> Window<'_> {
+        Window {
+            registers: Registers(self.registers.0),
+            refs: self.refs,
+            words: self.words,
+            results: self.results,
+        }
+    }
 }
 
 impl Stack {
@@ -163,7 +175,6 @@ impl Stack {
             registers: vec![0; INITIAL_REGISTER_BYTES + WINDOW_BYTES],
             refs: Vec::new(),
             frames: Vec::new(),
-            cost: 0,
             words: argument_words.to_vec(),
             results: Results::new(),
         }
@@ -174,50 +185,53 @@ impl Stack {
         &self.frames
     }
 
-    /// Pushes a frame whose registers are zero and whose refs are null.
+    /// Pushes a frame whose registers are zero and whose refs are null, and borrows it.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` when the stack would grow past its limit.
-    pub(crate) fn push(
+    #[inline(always)]
+    pub(super) fn push(
         &mut self,
         function: u32,
         register_count: u16,
         ref_count: u16,
-    ) -> Result<()> {
+    ) -> Result<Window<'_>> {
+        let (registers, refs, cost) = match self.frames.last() {
+            Some(top) => (top.registers_end, top.refs_end, top.cost),
+            None => (0, 0, 0),
+        };
         let (register_bytes, ref_count) = (usize::from(register_count) * 4, usize::from(ref_count));
-        let cost = FRAME_HEADER_BYTES + register_bytes.next_multiple_of(16) + ref_count * 16;
-        if self.cost + cost > MAX_STACK_BYTES {
+        let cost = cost + FRAME_HEADER_BYTES + register_bytes.next_multiple_of(16) + ref_count * 16;
+        if cost > MAX_STACK_BYTES {
             return Err(too_deep(self.frames.len()));
         }
-        let (registers, refs) = match self.frames.last() {
-            Some(top) => (top.registers_end, top.refs_end),
-            None => (0, 0),
-        };
-        let (registers_end, refs_end) = (registers + register_bytes, refs + ref_count);
-        if registers_end + WINDOW_BYTES > self.registers.len() {
-            self.grow(registers, registers_end);
-        }
-        self.registers[registers..registers_end].fill(0);
-        if refs_end > self.refs.len() {
-            self.refs.resize(refs_end, Ref::Null);
-        }
-        self.cost += cost;
-        self.frames.push(Frame {
+        let frame = Frame {
             function,
             next: 0,
             registers,
-            registers_end,
+            registers_end: registers + register_bytes,
             refs,
-            refs_end,
+            refs_end: refs + ref_count,
             cost,
-        });
-        Ok(())
+        };
+        if frame.registers + WINDOW_BYTES > self.registers.len() {
+            self.grow(registers);
+        }
+        if frame.refs_end > self.refs.len() {
+            self.refs.resize(frame.refs_end, Ref::Null);
+        }
+        self.frames.push(frame);
+        let window = self.window_of(&frame);
+        if register_bytes > 0 {
+            window.registers.0[..register_bytes].fill(0);
+        }
+        Ok(window)
     }
 
     /// Pops the top frame and releases its refs.
+    #[inline]
     pub(crate) fn pop(&mut self) {
         if let Some(top) = self.frames.pop() {
-            self.cost -= top.cost;
             self.refs[top.refs..top.refs_end]
                 .iter_mut()
                 .for_each(release);
@@ -235,19 +249,24 @@ impl Stack {
     ///
     /// # Panics
     /// Panics when there is none.
-    pub(crate) fn window(&mut self) -> (Frame, Window<'_>) {
+    #[inline]
+    pub(super) fn window(&mut self) -> (Frame, Window<'_>) {
         let frame = *self.frames.last().expect("a running stack has a frame");
+        (frame, self.window_of(&frame))
+    }
+
+    #[inline(always)]
+    fn window_of(&mut self, frame: &Frame) -> Window<'_> {
         let registers = &mut self.registers[frame.registers..];
         let registers = registers
             .first_chunk_mut()
             .expect("`push` leaves a window after each frame");
-        let window = Window {
+        Window {
             registers: Registers(registers),
             refs: &mut self.refs[frame.refs..frame.refs_end],
             words: &mut self.words,
             results: &mut self.results,
-        };
-        (frame, window)
+        }
     }
 
     /// Sets the step at which the top frame goes on.
@@ -293,8 +312,9 @@ impl Stack {
         self.registers.copy_within(source..source + N, target);
     }
 
-    fn grow(&mut self, used: usize, needed: usize) {
-        let mut registers = vec![0; needed * 2 + WINDOW_BYTES];
+    #[cold]
+    fn grow(&mut self, used: usize) {
+        let mut registers = vec![0; used * 2 + WINDOW_BYTES];
         registers[..used].copy_from_slice(&self.registers[..used]);
         self.registers = registers;
     }
@@ -356,7 +376,7 @@ fn release(slot: &mut Ref) {
 
 /// Returns the ref an operand names: moved out of its register if it says so, else retained.
 #[inline]
-pub(crate) fn take_or_clone(refs: &mut [Ref], operand: u16) -> Ref {
+pub(super) fn take_or_clone(refs: &mut [Ref], operand: u16) -> Ref {
     let slot = &mut refs[usize::from(operand & REF_MASK)];
     if operand & MOVE_BIT != 0 {
         core::mem::take(slot)
