@@ -464,10 +464,7 @@ impl BytecodeInstance {
             invocation,
         };
         let outcome = match interpreter.run::<M>(&mut stack, function, caller) {
-            Ok(()) => {
-                stack.pop();
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(trap) => Err(self.fail(functions, &mut stack, trap)),
         };
         self.idle_stack.set(Some(stack));

@@ -255,11 +255,10 @@ impl Layout {
     reason = "null owns nothing; its drop would be a call"
 )]
 fn put(slot: &mut Ref, reference: Ref) {
-    if slot.is_null() {
-        mem::forget(mem::replace(slot, reference));
-    } else {
-        *slot = reference;
+    if !slot.is_null() {
+        *slot = Ref::Null;
     }
+    mem::forget(mem::replace(slot, reference));
 }
 
 #[cfg(test)]

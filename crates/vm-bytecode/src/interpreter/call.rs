@@ -13,7 +13,7 @@ impl Interpreter<'_> {
         // A program that only calls and returns must end too.
         self.invocation.check_interrupt()?;
         let callee = &self.functions[call.function as usize];
-        stack.push(call.function, callee.register_count, callee.ref_count)?;
+        stack.push(callee)?;
         stack.copy(call.arguments.iter().copied(), Direction::Call);
         Ok(())
     }

@@ -4,7 +4,7 @@ use core::mem;
 
 use vm::{Call, PreparedCall, Result};
 
-use super::stack::{MOVE_BIT, REF_MASK, Stack, Window, set_ref, take_or_clone};
+use super::stack::{MOVE_BIT, REF_MASK, Stack, Window, release, set_ref, take_or_clone};
 use super::{Exit, Interpreter, Mode};
 use crate::program::{Function, Value};
 
@@ -18,46 +18,68 @@ pub(crate) trait Caller {
 }
 
 impl Interpreter<'_> {
-    /// Calls `function` for `caller`. Its frame, or those that failed, are still on the stack then.
+    /// Calls `function` for `caller`, on an empty stack. When it fails, the frames that failed are still there.
     ///
     /// # Errors
     /// Fails as the program does.
+    #[inline]
     pub(crate) fn run<M: Mode>(
         &self,
         stack: &mut Stack,
         function: &Function,
         caller: &mut impl Caller,
     ) -> Result<()> {
-        let (register_count, ref_count) = (function.register_count, function.ref_count);
-        let mut window = stack.push(function.ordinal, register_count, ref_count)?;
-        caller.pass_arguments(function, &mut window)?;
-        let (mut function, mut next) = (function, 0);
-        let mut callers = 0usize;
+        let mut window = stack.first_window(function);
+        let mut next = 0;
+        let left = match caller.pass_arguments(function, &mut window) {
+            Ok(()) => self.run_frame::<M>(function, &mut next, &mut window),
+            Err(trap) => Err(trap),
+        };
+        // Many a function calls no other of its module: then nothing ever looks for its frame.
+        if let Ok(Exit::Return(range)) = left {
+            caller.take_results(&function.returns[range], &mut window);
+            window.refs.iter_mut().for_each(release);
+            return Ok(());
+        }
+        stack.push_first(function);
+        self.go_on::<M>(stack, function, next, left, caller)
+    }
+
+    /// Goes on where the frame on the stack, that of `function`, was left, until it returns.
+    #[inline(never)]
+    fn go_on<M: Mode>(
+        &self,
+        stack: &mut Stack,
+        function: &Function,
+        next: usize,
+        left: Result<Exit>,
+        caller: &mut impl Caller,
+    ) -> Result<()> {
+        let (mut function, mut next, mut left) = (function, next, left);
         loop {
-            match self.run_frame::<M>(function, &mut next, &mut window) {
+            match left {
                 Ok(Exit::Call(call)) => {
                     stack.set_next(next);
                     self.enter(stack, &function.calls[call as usize])?;
-                    callers += 1;
                 }
                 Ok(Exit::Return(range)) => {
                     let returns = &function.returns[range];
-                    if callers == 0 {
-                        caller.take_results(returns, &mut window);
+                    if stack.frames().len() == 1 {
+                        caller.take_results(returns, &mut stack.window().1);
+                        stack.pop();
                         return Ok(());
                     }
                     self.leave(stack, returns);
-                    callers -= 1;
                 }
                 Err(trap) => {
                     stack.set_next(next);
                     return Err(trap);
                 }
             }
-            let (frame, top) = stack.window();
+            let (frame, mut window) = stack.window();
             function = &self.functions[frame.function as usize];
             next = frame.next;
-            window = top;
+            left = self.run_frame::<M>(function, &mut next, &mut window);
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use vm::{Ref, Result, Results, StatusCode, Trap};
 
+use crate::program::Function;
+
 /// The most bytes of frames, counted as the reference counts them: a header, the registers and the refs of each.
 const MAX_STACK_BYTES: usize = 1 << 20;
 
@@ -185,47 +187,44 @@ impl Stack {
         &self.frames
     }
 
-    /// Pushes a frame whose registers are zero and whose refs are null, and borrows it.
+    /// Borrows what will be the frame of `function` on the empty stack: registers that are zero and refs that are null. One
+    /// frame is always below the limit.
+    #[inline]
+    pub(super) fn first_window(&mut self, function: &Function) -> Window<'_> {
+        let frame = Frame::above(None, function);
+        if frame.refs_end > self.refs.len() {
+            self.refs.resize(frame.refs_end, Ref::Null);
+        }
+        let window = self.window_of(&frame);
+        if frame.registers_end > 0 {
+            window.registers.0[..frame.registers_end].fill(0);
+        }
+        window
+    }
+
+    /// Pushes the frame that [`Stack::first_window`] borrowed, as it is now.
+    pub(super) fn push_first(&mut self, function: &Function) {
+        self.frames.push(Frame::above(None, function));
+    }
+
+    /// Pushes a frame whose registers are zero and whose refs are null.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` when the stack would grow past its limit.
-    #[inline(always)]
-    pub(super) fn push(
-        &mut self,
-        function: u32,
-        register_count: u16,
-        ref_count: u16,
-    ) -> Result<Window<'_>> {
-        let (registers, refs, cost) = match self.frames.last() {
-            Some(top) => (top.registers_end, top.refs_end, top.cost),
-            None => (0, 0, 0),
-        };
-        let (register_bytes, ref_count) = (usize::from(register_count) * 4, usize::from(ref_count));
-        let cost = cost + FRAME_HEADER_BYTES + register_bytes.next_multiple_of(16) + ref_count * 16;
-        if cost > MAX_STACK_BYTES {
+    pub(super) fn push(&mut self, function: &Function) -> Result<()> {
+        let frame = Frame::above(self.frames.last(), function);
+        if frame.cost > MAX_STACK_BYTES {
             return Err(too_deep(self.frames.len()));
         }
-        let frame = Frame {
-            function,
-            next: 0,
-            registers,
-            registers_end: registers + register_bytes,
-            refs,
-            refs_end: refs + ref_count,
-            cost,
-        };
-        if frame.registers + WINDOW_BYTES > self.registers.len() {
-            self.grow(registers);
+        if frame.registers_end + WINDOW_BYTES > self.registers.len() {
+            self.grow(frame.registers, frame.registers_end);
         }
+        self.registers[frame.registers..frame.registers_end].fill(0);
         if frame.refs_end > self.refs.len() {
             self.refs.resize(frame.refs_end, Ref::Null);
         }
         self.frames.push(frame);
-        let window = self.window_of(&frame);
-        if register_bytes > 0 {
-            window.registers.0[..register_bytes].fill(0);
-        }
-        Ok(window)
+        Ok(())
     }
 
     /// Pops the top frame and releases its refs.
@@ -312,11 +311,32 @@ impl Stack {
         self.registers.copy_within(source..source + N, target);
     }
 
-    #[cold]
-    fn grow(&mut self, used: usize) {
-        let mut registers = vec![0; used * 2 + WINDOW_BYTES];
+    fn grow(&mut self, used: usize, needed: usize) {
+        let mut registers = vec![0; needed * 2 + WINDOW_BYTES];
         registers[..used].copy_from_slice(&self.registers[..used]);
         self.registers = registers;
+    }
+}
+
+impl Frame {
+    /// Returns the frame of `function` above another, or at the bottom of the stack.
+    #[inline]
+    fn above(below: Option<&Self>, function: &Function) -> Self {
+        let (registers, refs, cost) = match below {
+            Some(below) => (below.registers_end, below.refs_end, below.cost),
+            None => (0, 0, 0),
+        };
+        let register_bytes = usize::from(function.register_count) * 4;
+        let ref_count = usize::from(function.ref_count);
+        Self {
+            function: function.ordinal,
+            next: 0,
+            registers,
+            registers_end: registers + register_bytes,
+            refs,
+            refs_end: refs + ref_count,
+            cost: cost + FRAME_HEADER_BYTES + register_bytes.next_multiple_of(16) + ref_count * 16,
+        }
     }
 }
 
@@ -368,7 +388,7 @@ pub(super) fn release_ref(refs: &mut [Ref], operand: u16) {
 }
 
 #[inline(always)]
-fn release(slot: &mut Ref) {
+pub(super) fn release(slot: &mut Ref) {
     if !slot.is_null() {
         *slot = Ref::Null;
     }
