@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64};
 use std::alloc::{alloc_zeroed, dealloc};
 use std::sync::Arc;
 
-use super::{Buffer, BufferPool, Word};
+use super::{Buffer, Word};
 
 /// Something that owns constant bytes: a file's contents, a mapping, a static array.
 ///
@@ -58,13 +58,8 @@ pub(super) struct Memory {
 }
 
 enum Source {
-    /// A block of the global allocator.
-    Block { _block: Block },
-    /// A block that goes back to its pool; `None` only while it does.
-    Pooled {
-        block: Option<Block>,
-        pool: BufferPool,
-    },
+    /// A block of the global allocator; `None` when there are no bytes.
+    Block { _block: Option<Block> },
     /// Bytes of an owner, never written.
     Constant { _owner: Arc<dyn BytesOwner> },
     /// Part of another buffer.
@@ -73,13 +68,10 @@ enum Source {
 
 /// A block of the global allocator, freed on drop. Its bytes are initialized.
 ///
-/// Invariant: `data` lies in the allocation `start` of `layout`, with `size` bytes from there.
-pub(super) struct Block {
+/// Invariant: `start` is an allocation of `layout`.
+struct Block {
     start: NonNull<u8>,
     layout: Layout,
-    data: NonNull<u8>,
-    size: usize,
-    alignment: usize,
 }
 
 // SAFETY: a `Block` owns its memory alone, as a `Box<[u8]>` does.
@@ -94,8 +86,9 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Block {
-    /// Returns a zero-filled block, or `None` when the memory cannot be had. `alignment` is a power of two.
-    pub(super) fn allocate(length: usize, alignment: usize) -> Option<Self> {
+    /// Returns a zero-filled block and the start of `length` bytes in it, or `None` when the memory cannot be had.
+    /// `alignment` is a power of two.
+    fn allocate(length: usize, alignment: usize) -> Option<(Self, NonNull<u8>)> {
         // The allocator only promises memory that is zero without being written, as fresh pages are, for alignments up
         // to its own; a block of more takes a little more memory and starts inside it.
         const ALLOCATOR_ALIGNMENT: usize = 16;
@@ -107,23 +100,7 @@ impl Block {
         let offset = start.as_ptr().addr().next_multiple_of(alignment) - start.as_ptr().addr();
         // SAFETY: both addresses are multiples of 16, so `offset` is at most `slack`, and `size` bytes follow.
         let data = unsafe { start.add(offset) };
-        Some(Self {
-            start,
-            layout,
-            data,
-            size,
-            alignment,
-        })
-    }
-
-    /// Returns the size in bytes, at least 1.
-    pub(super) fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Returns the alignment in bytes.
-    pub(super) fn alignment(&self) -> usize {
-        self.alignment
+        Some((Self { start, layout }, data))
     }
 }
 
@@ -137,30 +114,26 @@ impl Drop for Block {
 impl Memory {
     /// Returns zero-filled memory of its own.
     pub(super) fn allocate(length: usize, alignment: usize) -> Option<Self> {
-        let block = Block::allocate(length, alignment)?;
+        let (block, data) = Block::allocate(length, alignment)?;
         Some(Self {
-            data: block.data,
+            data,
             length,
             is_constant: false,
-            source: Source::Block { _block: block },
+            source: Source::Block {
+                _block: Some(block),
+            },
         })
     }
 
-    /// Returns memory over the first `length` bytes of a block that goes back to `pool` when dropped.
-    pub(super) fn pooled(block: Block, length: usize, pool: BufferPool) -> Self {
-        assert!(
-            length <= block.size(),
-            "the pool gives blocks that are large enough"
-        );
-        Self {
-            data: block.data,
-            length,
+    /// Takes the memory and leaves none.
+    pub(super) fn take(&mut self) -> Self {
+        let nothing = Self {
+            data: NonNull::dangling(),
+            length: 0,
             is_constant: false,
-            source: Source::Pooled {
-                block: Some(block),
-                pool,
-            },
-        }
+            source: Source::Block { _block: None },
+        };
+        core::mem::replace(self, nothing)
     }
 
     /// Returns memory over `range` of constant bytes, or `None` when the range does not lie in them.
@@ -187,7 +160,7 @@ impl Memory {
         // Parts of parts hold on to the outermost buffer, so that chains do not grow.
         let root = match &memory.source {
             Source::Part { whole } => whole,
-            Source::Block { .. } | Source::Pooled { .. } | Source::Constant { .. } => whole,
+            Source::Block { .. } | Source::Constant { .. } => whole,
         };
         Self {
             data,
@@ -210,18 +183,18 @@ impl Memory {
         self.data.as_ptr().addr()
     }
 
-    /// Returns the bytes in `range` as what they are; the caller checked that the range lies in the memory.
+    /// Returns `length` bytes from `start` as what they are; the caller checked that they lie in the memory.
     #[inline]
-    pub(super) fn bytes(&self, range: Range<usize>) -> Bytes<'_> {
-        debug_assert!(range.start <= range.end && range.end <= self.length);
-        // SAFETY: the range lies in the bytes, so its start does too (or one past their end).
-        let data = unsafe { self.data.add(range.start) };
+    pub(super) fn bytes(&self, start: usize, length: usize) -> Bytes<'_> {
+        debug_assert!(start <= self.length && length <= self.length - start);
+        // SAFETY: the bytes lie in the memory, so their start does too (or one past its end).
+        let data = unsafe { self.data.add(start) };
         if self.is_constant {
-            let bytes = NonNull::slice_from_raw_parts(data, range.len());
+            let bytes = NonNull::slice_from_raw_parts(data, length);
             // SAFETY: the bytes are valid while `self` is borrowed and constant bytes are never written.
             return Bytes::Constant(unsafe { bytes.as_ref() });
         }
-        let bytes = NonNull::slice_from_raw_parts(data.cast::<AtomicU8>(), range.len());
+        let bytes = NonNull::slice_from_raw_parts(data.cast::<AtomicU8>(), length);
         // SAFETY: the bytes are valid while `self` is borrowed, `AtomicU8` has the layout of `u8`, and bytes that are
         // not constant are accessed atomically.
         Bytes::Shared(unsafe { bytes.as_ref() })
@@ -230,7 +203,7 @@ impl Memory {
     /// Returns the bytes, or `None` when they are not constant.
     #[inline]
     pub(super) fn constant_bytes(&self) -> Option<&[u8]> {
-        match self.bytes(0..self.length) {
+        match self.bytes(0, self.length) {
             Bytes::Constant(bytes) => Some(bytes),
             Bytes::Shared(_) => None,
         }
@@ -238,7 +211,7 @@ impl Memory {
 
     /// Returns the bytes of a block for reading and writing, or `None` when they are not this memory's own.
     pub(super) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
-        if !matches!(self.source, Source::Block { .. } | Source::Pooled { .. }) {
+        if !matches!(self.source, Source::Block { .. }) {
             return None;
         }
         let mut bytes = NonNull::slice_from_raw_parts(self.data, self.length);
@@ -412,15 +385,5 @@ impl Memory {
             other.read(right.start + offset, &mut b[..piece]);
             a[..piece] == b[..piece]
         })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if let Source::Pooled { block, pool } = &mut self.source
-            && let Some(block) = block.take()
-        {
-            pool.give_back(block);
-        }
     }
 }

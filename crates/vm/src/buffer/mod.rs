@@ -20,6 +20,7 @@ use crate::{Result, StatusCode, Trap};
 use memory::Memory;
 pub use memory::{Bytes, BytesOwner};
 pub use pool::BufferPool;
+use pool::Home;
 pub use word::Word;
 
 /// Alignment of every allocation, in bytes: what compiled kernels assume of a binding
@@ -62,6 +63,7 @@ impl Access {
 pub struct Buffer {
     memory: Memory,
     access: Access,
+    home: Home,
 }
 
 impl Buffer {
@@ -74,25 +76,30 @@ impl Buffer {
         let alignment = checked_alignment(alignment)?;
         let memory = checked_length(length).and_then(|length| Memory::allocate(length, alignment));
         let memory = memory.ok_or_else(|| allocation_failure(length, alignment))?;
-        Ok(Arc::new(Self {
-            memory,
-            access: Access::GUEST,
-        }))
+        Ok(Arc::new(Self::of(memory, Access::GUEST)))
     }
 
-    /// Allocates as [`Buffer::allocate`], but takes memory of the same size that `pool` got back, if it has any; such
-    /// memory holds what it held before.
+    /// Allocates as [`Buffer::allocate`], but takes a buffer of `pool` that has this size and that nobody holds any more,
+    /// if there is one; it holds what it held before.
+    ///
+    /// The pool keeps the buffer, by a reference that [`Arc::strong_count`] counts. Do not keep a [`std::sync::Weak`] to
+    /// it: it would come back as another buffer of the program.
     ///
     /// # Errors
     /// As [`Buffer::allocate`].
     pub fn allocate_in(pool: &BufferPool, length: u64, alignment: u64) -> Result<Arc<Self>> {
         let alignment = checked_alignment(alignment)?;
-        let memory = checked_length(length).and_then(|length| pool.allocate(length, alignment));
-        let memory = memory.ok_or_else(|| allocation_failure(length, alignment))?;
-        Ok(Arc::new(Self {
+        let buffer = checked_length(length).and_then(|length| pool.allocate(length, alignment));
+        buffer.ok_or_else(|| allocation_failure(length, alignment))
+    }
+
+    /// Returns a buffer that is in no pool.
+    fn of(memory: Memory, access: Access) -> Self {
+        Self {
             memory,
-            access: Access::GUEST,
-        }))
+            access,
+            home: Home::None,
+        }
     }
 
     /// Returns a mutable buffer that holds a copy of `bytes`.
@@ -106,7 +113,7 @@ impl Buffer {
         if let Some(target) = memory.exclusive_bytes() {
             target.copy_from_slice(bytes);
         }
-        Ok(Arc::new(Self { memory, access }))
+        Ok(Arc::new(Self::of(memory, access)))
     }
 
     /// Returns a read-only buffer over `range` of the bytes of `owner`, which stays alive as long as the buffer.
@@ -125,10 +132,7 @@ impl Buffer {
                 range.start, range.end
             ))
         })?;
-        Ok(Arc::new(Self {
-            memory,
-            access: Access(access.0 & !1),
-        }))
+        Ok(Arc::new(Self::of(memory, Access(access.0 & !1))))
     }
 
     /// Returns a buffer over `length` bytes at `offset` of this one; the bytes are shared and this buffer's memory
@@ -136,19 +140,23 @@ impl Buffer {
     ///
     /// # Errors
     /// `OUT_OF_RANGE` when the range does not lie in the buffer.
+    #[inline]
     pub fn subspan(self: &Arc<Self>, offset: u64, length: u64) -> Result<Arc<Self>> {
-        let range = self.range(offset, length, 1)?;
-        if range.len() == self.length() {
+        if offset == 0 && length == self.length() as u64 {
             return Ok(Arc::clone(self));
         }
-        Ok(Arc::new(Self {
-            memory: Memory::part(self, range),
-            access: self.access,
-        }))
+        self.part(offset, length)
+    }
+
+    /// Returns a buffer over a part of this one.
+    fn part(self: &Arc<Self>, offset: u64, length: u64) -> Result<Arc<Self>> {
+        let range = self.range(offset, length, 1)?;
+        Ok(Arc::new(Self::of(Memory::part(self, range), self.access)))
     }
 
     /// Returns the length in bytes.
     #[must_use]
+    #[inline]
     pub fn length(&self) -> usize {
         self.memory.length()
     }
@@ -168,7 +176,7 @@ impl Buffer {
     /// Returns the bytes as shared atomics, or `None` when the buffer is read-only.
     #[must_use]
     pub fn as_shared(&self) -> Option<&[AtomicU8]> {
-        match self.memory.bytes(0..self.length()) {
+        match self.memory.bytes(0, self.length()) {
             Bytes::Shared(bytes) if self.access.is_mutable() => Some(bytes),
             Bytes::Shared(_) | Bytes::Constant(_) => None,
         }
@@ -187,14 +195,24 @@ impl Buffer {
     /// `OUT_OF_RANGE` when the range does not lie in the buffer.
     #[inline]
     pub fn span(&self, offset: u64, length: u64) -> Result<Bytes<'_>> {
-        let range = self.range(offset, length, 1)?;
-        Ok(self.memory.bytes(range))
+        let total = self.length() as u64;
+        if offset <= total && length <= total - offset {
+            return Ok(self.memory.bytes(host_size(offset), host_size(length)));
+        }
+        Err(self.out_of_bounds(offset, length, 1))
     }
 
     /// Returns the bytes for reading and writing when `buffer` is the only reference to them.
     #[must_use]
     pub fn exclusive(buffer: &mut Arc<Self>) -> Option<&mut [u8]> {
+        // The pool's own reference is in the way, but not for anybody's sake.
+        if let Home::Pool(place) = &buffer.home
+            && Arc::strong_count(buffer) == 2
+        {
+            place.leave(buffer);
+        }
         let buffer = Arc::get_mut(buffer)?;
+        buffer.home.leave();
         buffer.memory.exclusive_bytes()
     }
 
@@ -358,6 +376,14 @@ impl Buffer {
         }
     }
 
+    /// Gives the memory back to the pool that the buffer left.
+    #[cold]
+    fn return_home(&mut self) {
+        if let Home::Left(place) = core::mem::take(&mut self.home) {
+            place.give_back(self.memory.take());
+        }
+    }
+
     fn check_mutable(&self) -> Result<()> {
         if self.access.is_mutable() {
             Ok(())
@@ -376,6 +402,15 @@ impl Buffer {
     }
 }
 
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        if let Home::Left(_) = self.home {
+            self.return_home();
+        }
+    }
+}
+
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
@@ -385,16 +420,22 @@ impl fmt::Debug for Buffer {
     }
 }
 
+#[inline]
 fn checked_alignment(alignment: u64) -> Result<usize> {
     if alignment == 0 {
         return Ok(BUFFER_ALIGNMENT);
     }
     match usize::try_from(alignment) {
         Ok(alignment) if alignment.is_power_of_two() => Ok(alignment.max(BUFFER_ALIGNMENT)),
-        _ => Err(Trap::invalid_argument(format!(
-            "buffer alignment {alignment} is not a power of two"
-        ))),
+        _ => Err(bad_alignment(alignment)),
     }
+}
+
+#[cold]
+fn bad_alignment(alignment: u64) -> Trap {
+    Trap::invalid_argument(format!(
+        "buffer alignment {alignment} is not a power of two"
+    ))
 }
 
 /// Returns a number that is at most the length of a buffer as a host size, which that length fits.

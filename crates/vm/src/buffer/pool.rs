@@ -1,31 +1,79 @@
-//! Recycling of buffer memory by size.
+//! Recycling of buffers by size.
 //!
-//! A program that computes in a loop allocates the same sizes again and again; fresh memory of a large size costs a
-//! page fault per page. A pool keeps what buffers give back and hands it out again, without clearing it.
+//! A program that computes in a loop allocates the same sizes again and again. Fresh memory costs calls of the allocator,
+//! and a page fault per page when it is large. A pool holds a reference to each buffer that it made: one that nobody else
+//! holds is free, and is handed out again as it is. So nobody has to tell the pool that a buffer is gone, and giving one up
+//! costs no more than a count.
 
 use core::fmt;
+use core::sync::atomic::{Ordering, fence};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::memory::{Block, Memory};
+use super::memory::Memory;
+use super::{Access, Buffer};
 
-/// Memory that buffers of one session gave back, for its next buffers of the same size.
+/// How many buffers of the right size are looked at for a free one. When more are in use than this and the free ones hide
+/// among them, fresh memory is taken instead, until the pool is swept.
+const PROBES: usize = 16;
+
+/// Buffers of one session, for its next ones of the same size.
 ///
-/// A clone is another handle to the same pool; a buffer keeps its pool alive. Threads may share a pool. What a pool
-/// keeps never exceeds the most bytes that its buffers held at one time, so a session takes at most twice that.
+/// A clone is another handle to the same pool. Threads may share a pool, and a buffer may outlive it. All buffers of a
+/// pool, those in use and those that it keeps, never take more than twice the most bytes that were in use at one time.
 #[derive(Clone, Default)]
 pub struct BufferPool(Arc<Mutex<State>>);
 
+/// Where a buffer returns to, if its pool is still there.
+#[derive(Debug, Default)]
+pub(super) enum Home {
+    /// It is in no pool.
+    #[default]
+    None,
+    /// Its pool holds a reference to it.
+    Pool(Place),
+    /// It left its pool for a while, as its holder wanted to be the only one.
+    Left(Place),
+}
+
+/// A place in a pool that may be gone.
+#[derive(Clone)]
+pub(super) struct Place {
+    pool: Weak<Mutex<State>>,
+    /// The alignment that the buffer was asked for with.
+    alignment: usize,
+}
+
 #[derive(Default)]
 struct State {
-    /// The free block that came last, which a loop asks for next: found without a search.
-    last: Option<Block>,
-    /// The other free blocks by their size and alignment.
-    free: HashMap<(usize, usize), Vec<Block>, SizeHasher>,
-    /// Bytes of all free blocks.
-    free_bytes: usize,
-    live_bytes: usize,
-    peak_live_bytes: usize,
+    classes: Vec<Class>,
+    /// Index of the class that was asked last, which a loop asks next: found without a search.
+    last: usize,
+    /// Indices of all classes by their size and alignment.
+    indices: HashMap<(usize, usize), usize, SizeHasher>,
+    /// Bytes of all buffers.
+    bytes: usize,
+    /// How many bytes there may be before free buffers are given up.
+    limit: usize,
+}
+
+/// The buffers of one length and alignment.
+struct Class {
+    length: usize,
+    alignment: usize,
+    buffers: Vec<Arc<Buffer>>,
+    /// Index of the buffer that was handed out last: the first to be looked at, as its bytes are the warmest.
+    last: usize,
+}
+
+impl Home {
+    /// Notes that a buffer left its pool, if it is in one.
+    pub(super) fn leave(&mut self) {
+        *self = match core::mem::take(self) {
+            Self::Pool(place) => Self::Left(place),
+            other => other,
+        };
+    }
 }
 
 impl BufferPool {
@@ -38,48 +86,41 @@ impl BufferPool {
     /// Returns the bytes the pool keeps for later buffers.
     #[must_use]
     pub fn free_bytes(&self) -> usize {
-        self.state().free_bytes
+        let state = self.state();
+        let buffers = state.classes.iter().flat_map(|class| &class.buffers);
+        buffers.filter(|buffer| is_free(buffer)).map(size).sum()
     }
 
     /// Frees the memory the pool keeps.
     pub fn trim(&self) {
         let mut state = self.state();
-        state.free_bytes = 0;
-        state.peak_live_bytes = state.live_bytes;
-        let blocks = (state.last.take(), core::mem::take(&mut state.free));
+        let free = state.sweep();
+        state.limit = state.bytes.saturating_mul(2);
         drop(state);
-        drop(blocks);
+        drop(free);
     }
 
-    /// Returns memory of `length` bytes, or `None` when it cannot be had. `alignment` is a power of two.
-    pub(super) fn allocate(&self, length: usize, alignment: usize) -> Option<Memory> {
-        let size = length.max(1);
-        let mut state = self.state();
-        let recycled = state.take(size, alignment);
-        state.live_bytes = state.live_bytes.saturating_add(size);
-        state.peak_live_bytes = state.peak_live_bytes.max(state.live_bytes);
-        drop(state);
-
-        let Some(block) = recycled.or_else(|| Block::allocate(size, alignment)) else {
-            self.state().live_bytes -= size;
-            return None;
-        };
-        Some(Memory::pooled(block, length, self.clone()))
+    /// Returns a buffer of `length` bytes, or `None` when the memory cannot be had. `alignment` is a power of two.
+    #[inline]
+    pub(super) fn allocate(&self, length: usize, alignment: usize) -> Option<Arc<Buffer>> {
+        let recycled = self.state().take(length, alignment);
+        recycled.or_else(|| self.allocate_fresh(length, alignment))
     }
 
-    /// Takes back the block of a buffer that is gone.
-    pub(super) fn give_back(&self, block: Block) {
-        let size = block.size();
-        let mut state = self.state();
-        state.live_bytes -= size;
-        if state.free_bytes + size > state.peak_live_bytes {
-            drop(state);
-            return drop(block);
-        }
-        state.free_bytes += size;
-        if let Some(earlier) = state.last.replace(block) {
-            state.keep(earlier);
-        }
+    #[cold]
+    fn allocate_fresh(&self, length: usize, alignment: usize) -> Option<Arc<Buffer>> {
+        let free = self.state().make_room(length.max(1));
+        drop(free);
+        let buffer = Arc::new(Buffer {
+            memory: Memory::allocate(length, alignment)?,
+            access: Access::GUEST,
+            home: Home::Pool(Place {
+                pool: Arc::downgrade(&self.0),
+                alignment,
+            }),
+        });
+        self.state().add(Arc::clone(&buffer), alignment);
+        Some(buffer)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -88,33 +129,149 @@ impl BufferPool {
     }
 }
 
-impl State {
-    /// Takes a free block of this size and alignment.
-    fn take(&mut self, size: usize, alignment: usize) -> Option<Block> {
-        let fits = |block: &mut Block| block.size() == size && block.alignment() == alignment;
-        let block = match self.last.take_if(fits) {
-            None if self.free.is_empty() => None,
-            None => self.free.get_mut(&(size, alignment)).and_then(Vec::pop),
-            last => last,
-        }?;
-        self.free_bytes -= size;
-        Some(block)
+impl Place {
+    /// Takes the pool's reference to `buffer`, whose place this is, out of the pool.
+    pub(super) fn leave(&self, buffer: &Arc<Buffer>) {
+        if let Some(pool) = self.pool.upgrade() {
+            let pool = BufferPool(pool);
+            let left = pool.state().remove(buffer, self.alignment);
+            drop(left);
+        }
     }
 
-    /// Files a block that is not the last one any more.
-    fn keep(&mut self, block: Block) {
-        let key = (block.size(), block.alignment());
-        self.free.entry(key).or_default().push(block);
+    /// Gives the memory of a buffer that left the pool back to it, for another buffer.
+    #[cold]
+    pub(super) fn give_back(self, memory: Memory) {
+        let Some(pool) = self.pool.upgrade().map(BufferPool) else {
+            return;
+        };
+        let alignment = self.alignment;
+        let buffer = Arc::new(Buffer {
+            memory,
+            access: Access::GUEST,
+            home: Home::Pool(self),
+        });
+        let free = pool.state().make_room(size(&buffer));
+        drop(free);
+        pool.state().add(buffer, alignment);
     }
+}
+
+impl State {
+    /// Returns a free buffer of this length and alignment, which then is free no more.
+    #[inline]
+    fn take(&mut self, length: usize, alignment: usize) -> Option<Arc<Buffer>> {
+        let is_it = |class: &Class| class.length == length && class.alignment == alignment;
+        if !self.classes.get(self.last).is_some_and(is_it) {
+            self.last = *self.indices.get(&(length, alignment))?;
+        }
+        self.classes.get_mut(self.last)?.take()
+    }
+
+    /// Returns free buffers for the caller to drop, if `size` bytes more would be too many.
+    fn make_room(&mut self, size: usize) -> Vec<Arc<Buffer>> {
+        if self.bytes.saturating_add(size) <= self.limit {
+            return Vec::new();
+        }
+        let free = self.sweep();
+        self.limit = self.bytes.saturating_add(size).saturating_mul(2);
+        free
+    }
+
+    /// Takes all free buffers out.
+    fn sweep(&mut self) -> Vec<Arc<Buffer>> {
+        let mut free = Vec::new();
+        for class in &mut self.classes {
+            free.extend(class.buffers.extract_if(.., |buffer| is_free(buffer)));
+        }
+        self.bytes -= free.iter().map(size).sum::<usize>();
+        self.classes.retain(|class| !class.buffers.is_empty());
+        let keys = self
+            .classes
+            .iter()
+            .map(|class| (class.length, class.alignment));
+        self.indices = keys.zip(0..).collect();
+        free
+    }
+
+    /// Adds a buffer.
+    fn add(&mut self, buffer: Arc<Buffer>, alignment: usize) {
+        self.bytes = self.bytes.saturating_add(size(&buffer));
+        let key = (buffer.length(), alignment);
+        let index = *self.indices.entry(key).or_insert(self.classes.len());
+        if index == self.classes.len() {
+            self.classes.push(Class {
+                length: buffer.length(),
+                alignment,
+                buffers: Vec::new(),
+                last: 0,
+            });
+        }
+        let class = &mut self.classes[index];
+        class.last = class.buffers.len();
+        class.buffers.push(buffer);
+        self.last = index;
+    }
+
+    /// Takes a buffer out.
+    fn remove(&mut self, buffer: &Arc<Buffer>, alignment: usize) -> Option<Arc<Buffer>> {
+        let key = (buffer.length(), alignment);
+        let class = self.classes.get_mut(*self.indices.get(&key)?)?;
+        let index = class
+            .buffers
+            .iter()
+            .position(|own| Arc::ptr_eq(own, buffer))?;
+        self.bytes -= size(buffer);
+        Some(class.buffers.swap_remove(index))
+    }
+}
+
+impl Class {
+    /// Returns a free buffer, which then is free no more.
+    #[inline]
+    fn take(&mut self) -> Option<Arc<Buffer>> {
+        for _ in 0..self.buffers.len().min(PROBES) {
+            let (last, buffer) = match self.buffers.get(self.last) {
+                Some(buffer) => (self.last, buffer),
+                None => (0, self.buffers.first()?),
+            };
+            if is_free(buffer) {
+                self.last = last;
+                return Some(Arc::clone(buffer));
+            }
+            self.last = last + 1;
+        }
+        None
+    }
+}
+
+/// Returns whether nobody but its pool holds a buffer.
+#[inline]
+fn is_free(buffer: &Arc<Buffer>) -> bool {
+    // Whoever gave it up did so with release semantics. From then on there is only the pool's own reference, and no other
+    // can come from it while the pool is locked.
+    let is_free = Arc::strong_count(buffer) == 1;
+    fence(Ordering::Acquire);
+    is_free
+}
+
+/// Returns the bytes that a buffer counts for.
+fn size(buffer: &Arc<Buffer>) -> usize {
+    buffer.length().max(1)
 }
 
 impl fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
         f.debug_struct("BufferPool")
-            .field("free_bytes", &state.free_bytes)
-            .field("live_bytes", &state.live_bytes)
+            .field("free_bytes", &self.free_bytes())
+            .field("bytes", &self.state().bytes)
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Place")
     }
 }
 

@@ -184,6 +184,101 @@ fn a_pool_gives_back_what_it_got_and_keeps_no_more_than_was_live() {
 }
 
 #[test]
+fn all_buffers_that_were_given_up_are_handed_out_again() {
+    let pool = BufferPool::new();
+    let allocate = || -> Vec<_> {
+        (0..40)
+            .map(|_| Buffer::allocate_in(&pool, 64, 0).unwrap())
+            .collect()
+    };
+    let addresses = |buffers: &[Arc<Buffer>]| -> std::collections::BTreeSet<usize> {
+        buffers.iter().map(|buffer| buffer.address()).collect()
+    };
+    let first = allocate();
+    let expected = addresses(&first);
+    assert_eq!(expected.len(), 40);
+    drop(first);
+    assert_eq!(addresses(&allocate()), expected);
+    assert_eq!(pool.free_bytes(), 40 * 64);
+}
+
+#[test]
+fn a_pool_never_takes_more_than_twice_what_was_live() {
+    let pool = BufferPool::new();
+    for length in 1..=300 {
+        let buffer = Buffer::allocate_in(&pool, length, 0).unwrap();
+        assert!(pool.free_bytes() as u64 + length <= 2 * length);
+        drop(buffer);
+    }
+    // All that is free at the end comes back when it is asked for.
+    let free = pool.free_bytes();
+    let held: Vec<_> = (1..=300)
+        .map(|length| Buffer::allocate_in(&pool, length, 0).unwrap())
+        .collect();
+    assert!(pool.free_bytes() <= free);
+    drop(held);
+    assert_eq!(pool.free_bytes(), 300 * 301 / 2);
+}
+
+#[test]
+fn an_alignment_has_buffers_of_its_own() {
+    let pool = BufferPool::new();
+    let held: Vec<_> = (0..8)
+        .map(|_| Buffer::allocate_in(&pool, 64, 0).unwrap())
+        .collect();
+    drop(held);
+    let aligned = Buffer::allocate_in(&pool, 64, 4096).unwrap();
+    assert_eq!(aligned.address() % 4096, 0);
+}
+
+#[test]
+fn the_holder_of_a_buffer_of_a_pool_can_be_the_only_one() {
+    let pool = BufferPool::new();
+    let mut buffer = Buffer::allocate_in(&pool, 100, 0).unwrap();
+    let second = Arc::clone(&buffer);
+    assert!(Buffer::exclusive(&mut buffer).is_none());
+    drop(second);
+    let address = buffer.address();
+    for value in [7, 8] {
+        Buffer::exclusive(&mut buffer).unwrap().fill(value);
+    }
+    // Nobody else gets it meanwhile, and it returns when it is given up.
+    let other = Buffer::allocate_in(&pool, 100, 0).unwrap();
+    assert_ne!(other.address(), address);
+    drop(buffer);
+    assert_eq!(pool.free_bytes(), 100);
+    let again = Buffer::allocate_in(&pool, 100, 0).unwrap();
+    assert_eq!((again.address(), again.to_vec()), (address, vec![8; 100]));
+    drop((other, again));
+    pool.trim();
+    assert_eq!(pool.free_bytes(), 0);
+}
+
+#[test]
+fn a_buffer_that_left_its_pool_outlives_it() {
+    let pool = BufferPool::new();
+    let mut buffer = Buffer::allocate_in(&pool, 8, 0).unwrap();
+    assert!(Buffer::exclusive(&mut buffer).is_some());
+    drop(pool);
+    Buffer::exclusive(&mut buffer).unwrap().fill(1);
+    assert_eq!(buffer.to_vec(), [1; 8]);
+}
+
+#[test]
+fn a_part_keeps_a_buffer_from_being_handed_out() {
+    let pool = BufferPool::new();
+    let whole = Buffer::allocate_in(&pool, 64, 0).unwrap();
+    let part = whole.subspan(8, 8).unwrap();
+    let address = whole.address();
+    drop(whole);
+    let other = Buffer::allocate_in(&pool, 64, 0).unwrap();
+    assert_ne!(other.address(), address);
+    drop(part);
+    let again = Buffer::allocate_in(&pool, 64, 0).unwrap();
+    assert_eq!(again.address(), address);
+}
+
+#[test]
 fn a_buffer_outlives_its_pool() {
     let pool = BufferPool::new();
     let buffer = Buffer::allocate_in(&pool, 8, 0).unwrap();
