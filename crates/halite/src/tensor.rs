@@ -321,7 +321,7 @@ impl Tensor {
     /// Returns a ref to the tensor as programs know it; nothing is copied.
     #[inline]
     pub(crate) fn to_ref(&self) -> Ref {
-        Ref::object(Arc::clone(&self.0))
+        Arc::clone(&self.0).into_ref()
     }
 
     /// Returns a tensor over a buffer that is long enough for the checked shape.

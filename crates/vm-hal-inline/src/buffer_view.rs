@@ -121,26 +121,73 @@ impl BufferView {
         shape: &[usize],
     ) -> Result<Self, BufferViewError> {
         check_rank(shape.len())?;
-        Self::with_shape(buffer, element_type, encoding_type, shape.into())
+        let view = Self {
+            buffer,
+            element_type,
+            encoding_type,
+            shape: Shape::new(shape, |dimension| *dimension),
+        };
+        view.check_size()?;
+        Ok(view)
     }
 
     /// Returns a view as [`BufferView::new`]; the rank was checked.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with_shape(
         buffer: Arc<Buffer>,
         element_type: ElementType,
         encoding_type: EncodingType,
         shape: Shape,
-    ) -> Result<Self, BufferViewError> {
-        if encoding_type == EncodingType::DENSE_ROW_MAJOR {
-            check_size(&buffer, element_type, &shape)?;
-        }
-        Ok(Self {
+    ) -> Result<Arc<Self>, BufferViewError> {
+        // Checked where it stays, so that it is not moved there afterwards.
+        let view = Arc::new(Self {
             buffer,
             element_type,
             encoding_type,
             shape,
-        })
+        });
+        view.check_size()?;
+        Ok(view)
+    }
+
+    /// Checks that the elements lie in the buffer, if they are dense.
+    #[inline]
+    fn check_size(&self) -> Result<(), BufferViewError> {
+        if self.encoding_type != EncodingType::DENSE_ROW_MAJOR {
+            return Ok(());
+        }
+        if self.element_type.bit_count() == 0 {
+            let element_type = self.element_type;
+            return Err(BufferViewError::Unsized { element_type });
+        }
+        match self.element_type.dense_byte_length(&self.shape) {
+            Some(required) if required <= self.buffer.length() => Ok(()),
+            required => Err(self.size_error(required)),
+        }
+    }
+
+    #[cold]
+    fn size_error(&self, required: Option<usize>) -> BufferViewError {
+        match required {
+            Some(required) => BufferViewError::TooLarge {
+                required,
+                available: self.buffer.length(),
+            },
+            None => BufferViewError::Overflow {
+                shape: Spelled(&self.shape).to_string(),
+                element_type: self.element_type,
+            },
+        }
+    }
+
+    /// Returns a ref to the view.
+    ///
+    /// One function for all crates, so that all refs made here name the type by the same address, which is what
+    /// [`Ref::as_object`] looks at first.
+    #[must_use]
+    #[inline(never)]
+    pub fn into_ref(self: Arc<Self>) -> Ref {
+        Ref::object(self)
     }
 
     /// Returns the buffer.
@@ -201,9 +248,8 @@ impl Object for BufferView {
 }
 
 impl From<BufferView> for Ref {
-    #[inline]
     fn from(view: BufferView) -> Self {
-        Self::object(Arc::new(view))
+        Arc::new(view).into_ref()
     }
 }
 
@@ -225,40 +271,6 @@ pub(crate) fn check_rank(rank: usize) -> Result<(), BufferViewError> {
         return Err(BufferViewError::Rank { rank });
     }
     Ok(())
-}
-
-#[inline]
-fn check_size(
-    buffer: &Buffer,
-    element_type: ElementType,
-    shape: &[usize],
-) -> Result<(), BufferViewError> {
-    if element_type.bit_count() == 0 {
-        return Err(BufferViewError::Unsized { element_type });
-    }
-    match element_type.dense_byte_length(shape) {
-        Some(required) if required <= buffer.length() => Ok(()),
-        required => Err(size_error(required, buffer.length(), element_type, shape)),
-    }
-}
-
-#[cold]
-fn size_error(
-    required: Option<usize>,
-    available: usize,
-    element_type: ElementType,
-    shape: &[usize],
-) -> BufferViewError {
-    match required {
-        Some(required) => BufferViewError::TooLarge {
-            required,
-            available,
-        },
-        None => BufferViewError::Overflow {
-            shape: Spelled(shape).to_string(),
-            element_type,
-        },
-    }
 }
 
 #[cfg(test)]

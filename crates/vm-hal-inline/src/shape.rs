@@ -1,56 +1,41 @@
 //! The shape of a buffer view, stored so that a view of a common rank is one allocation.
 
-use core::convert::Infallible;
+use core::array;
 use core::fmt;
 use core::ops::Deref;
 
 /// How many dimensions are stored in place.
-const INLINE_RANK: usize = 6;
+const IN_PLACE: usize = 5;
 
 /// The dimensions of a tensor, outermost first.
 #[derive(Clone)]
-pub(crate) enum Shape {
-    /// Invariant: `rank` is at most [`INLINE_RANK`].
-    Inline {
-        rank: u8,
-        dimensions: [usize; INLINE_RANK],
-    },
-    Boxed(Box<[usize]>),
+pub(crate) struct Shape {
+    rank: usize,
+    /// The dimensions, if there are no more than this.
+    in_place: [usize; IN_PLACE],
+    /// All dimensions, if there are more.
+    boxed: Option<Box<[usize]>>,
 }
 
 impl Shape {
-    /// Returns the shape of these dimensions.
-    #[inline]
-    pub(crate) fn try_collect<E>(
-        given: impl ExactSizeIterator<Item = Result<usize, E>>,
-    ) -> Result<Self, E> {
-        let rank = given.len();
-        let mut dimensions = [0; INLINE_RANK];
-        let Some(used) = dimensions.get_mut(..rank) else {
-            return given.collect::<Result<_, E>>().map(Self::Boxed);
+    /// Returns the shape of these dimensions, made of `given` by `size`.
+    #[inline(always)]
+    pub(crate) fn new<D>(given: &[D], size: impl Fn(&D) -> usize) -> Self {
+        let boxed = match given.len() {
+            0..=IN_PLACE => None,
+            _ => Some(collect(given, &size)),
         };
-        for (dimension, given) in used.iter_mut().zip(given) {
-            *dimension = given?;
+        Self {
+            rank: given.len(),
+            in_place: array::from_fn(|index| given.get(index).map_or(0, &size)),
+            boxed,
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a slice of this length exists above"
-        )]
-        let rank = rank as u8;
-        Ok(Self::Inline { rank, dimensions })
     }
 }
 
-impl From<&[usize]> for Shape {
-    fn from(dimensions: &[usize]) -> Self {
-        let given = dimensions
-            .iter()
-            .map(|dimension| Ok::<_, Infallible>(*dimension));
-        match Self::try_collect(given) {
-            Ok(shape) => shape,
-            Err(never) => match never {},
-        }
-    }
+#[cold]
+fn collect<D>(given: &[D], size: impl Fn(&D) -> usize) -> Box<[usize]> {
+    given.iter().map(size).collect()
 }
 
 impl Deref for Shape {
@@ -58,9 +43,9 @@ impl Deref for Shape {
 
     #[inline]
     fn deref(&self) -> &[usize] {
-        match self {
-            Self::Inline { rank, dimensions } => &dimensions[..usize::from(*rank)],
-            Self::Boxed(dimensions) => dimensions,
+        match self.in_place.get(..self.rank) {
+            Some(dimensions) => dimensions,
+            None => self.boxed.as_deref().unwrap_or_default(),
         }
     }
 }
@@ -90,19 +75,11 @@ mod tests {
 
     #[test]
     fn shapes_of_any_rank_keep_their_dimensions() {
-        for rank in 0..=2 * INLINE_RANK {
+        for rank in 0..=2 * IN_PLACE {
             let dimensions: Vec<usize> = (10..10 + rank).collect();
-            let shape = Shape::from(&dimensions[..]);
+            let shape = Shape::new(&dimensions, |dimension| *dimension);
             assert_eq!(*shape, *dimensions);
-            assert_eq!(matches!(shape, Shape::Inline { .. }), rank <= INLINE_RANK);
-        }
-    }
-
-    #[test]
-    fn a_failing_dimension_fails_the_shape() {
-        for rank in [1, 9] {
-            let given = (0..rank).map(|_| Err("no"));
-            assert_eq!(Shape::try_collect(given).err(), Some("no"));
+            assert_eq!(shape.boxed.is_none(), rank <= IN_PLACE);
         }
     }
 

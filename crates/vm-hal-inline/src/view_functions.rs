@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use vm::{ArgumentReader, Atom, Buffer, BufferPool, Call, Ref, Result, Trap};
+use vm::{ArgumentBlock, ArgumentReader, Atom, Buffer, BufferPool, Call, Ref, Result, Trap};
 
 use crate::buffer::{HAL_BUFFER_TYPE, hal_buffer, part};
 use crate::buffer_view::{BUFFER_VIEW_TYPE, BufferView, BufferViewError, check_rank};
@@ -12,43 +12,58 @@ use crate::{ElementType, EncodingType, TraceSink};
 
 /// `buffer_view.create`, `0rIIiiCID_r`: buffer, offset, length, element type, encoding type and dimensions to a view.
 pub(crate) fn create(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
-    let mut arguments = call.arguments.reader();
-    let buffer = arguments.aliased(&HAL_BUFFER_TYPE)?;
-    let (offset, length) = (arguments.i64()?, arguments.i64()?);
-    let (element_type, encoding_type) = types(&mut arguments)?;
-    let shape = shape(dimensions(&mut arguments)?)?;
+    let block = &call.arguments;
+    let Some(arguments) = ViewArguments::parse(block.words()) else {
+        return Err(explain(block, &[Atom::Ref, Atom::I64, Atom::I64]));
+    };
+    let &[
+        buffer,
+        _,
+        _,
+        _,
+        offset_low,
+        offset_high,
+        length_low,
+        length_high,
+    ] = arguments.head;
+    let buffer = block.resolve(buffer)?.as_aliased(&HAL_BUFFER_TYPE)?;
+    let offset = wide([offset_low, offset_high]).cast_signed();
+    let length = wide([length_low, length_high]).cast_signed();
+    check_rank(arguments.dimensions.len())?;
+    let shape = shape(arguments.dimensions)?;
     let buffer = part(buffer, offset, length)?;
+    let (element_type, encoding_type) = (arguments.element_type, arguments.encoding_type);
     let view = BufferView::with_shape(buffer, element_type, encoding_type, shape)?;
-    call.results.push_ref(view);
+    call.results.push_ref(view.into_ref());
     Ok(())
 }
 
 /// `buffer_view.assert`, `0rriiCID_v`: checks that a view is as the program expects. The second argument is how a
 /// message calls the view, for example `input0`.
 pub(crate) fn assert(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
-    let mut arguments = call.arguments.reader();
-    let view = next_view(&mut arguments)?;
-    let name = arguments.buffer()?;
-    let (element_type, encoding_type) = types(&mut arguments)?;
-    let dimensions = dimensions(&mut arguments)?;
+    let block = &call.arguments;
+    let Some(expected) = ViewArguments::parse(block.words()) else {
+        return Err(explain(block, &[Atom::Ref, Atom::Ref]));
+    };
+    let &[view, _, _, _, name, ..] = expected.head;
+    let view: &BufferView = block.resolve(view)?.as_object(&BUFFER_VIEW_TYPE)?;
+    let name = block.resolve(name)?.as_buffer()?;
+    check_rank(expected.dimensions.len())?;
 
-    let encoding_fits =
-        view.encoding_type() == encoding_type || view.encoding_type() == EncodingType::OPAQUE;
-    let shape_fits = view.shape().len() == dimensions.len()
-        && dimensions
-            .iter()
-            .zip(view.shape())
-            .all(|(expected, actual)| wide(*expected) == *actual as u64);
-    if encoding_fits && shape_fits && view.element_type().is_compatible_with(element_type) {
+    let encoding_fits = view.encoding_type() == expected.encoding_type
+        || view.encoding_type() == EncodingType::OPAQUE;
+    let shape = view.shape();
+    let mut dimensions = expected.dimensions.iter().zip(shape);
+    if encoding_fits
+        && shape.len() == expected.dimensions.len()
+        && dimensions.all(|(expected, actual)| wide(*expected) == *actual as u64)
+        && view
+            .element_type()
+            .is_compatible_with(expected.element_type)
+    {
         return Ok(());
     }
-    Err(mismatch(
-        view,
-        name,
-        element_type,
-        encoding_type,
-        dimensions,
-    ))
+    Err(mismatch(view, name, block.words()))
 }
 
 /// `buffer_view.buffer`, `0r_r`.
@@ -116,29 +131,78 @@ fn next_view<'a>(arguments: &mut ArgumentReader<'a>) -> Result<&'a BufferView> {
     arguments.reference()?.as_object(&BUFFER_VIEW_TYPE)
 }
 
-#[inline]
-fn types(arguments: &mut ArgumentReader<'_>) -> Result<(ElementType, EncodingType)> {
-    let element_type = ElementType::from_raw(arguments.i32()?.cast_unsigned());
-    let encoding_type = EncodingType::from_raw(arguments.i32()?.cast_unsigned());
-    Ok((element_type, encoding_type))
+/// The arguments of `create` and `assert`, which differ in their first eight words only.
+struct ViewArguments<'a> {
+    head: &'a [u32; 8],
+    element_type: ElementType,
+    encoding_type: EncodingType,
+    /// Each in two words.
+    dimensions: &'a [[u32; 2]],
 }
 
-/// Reads a span of dimensions, each in two words.
-#[inline]
-fn dimensions<'a>(arguments: &mut ArgumentReader<'a>) -> Result<&'a [[u32; 2]]> {
+impl<'a> ViewArguments<'a> {
+    /// Returns the arguments in a block of these words, or `None` when it ends before them.
+    #[inline]
+    fn parse(words: &'a [u32]) -> Option<Self> {
+        let (head, rest) = words.split_first_chunk()?;
+        let (&[element_type, encoding_type, rank], rest) = rest.split_first_chunk()?;
+        // Dimensions begin at an even word; nothing need be there when there are none.
+        let dimensions = match rank {
+            0 => &[],
+            _ => rest.get(1..)?.as_chunks().0.get(..rank as usize)?,
+        };
+        Some(Self {
+            head,
+            element_type: ElementType::from_raw(element_type),
+            encoding_type: EncodingType::from_raw(encoding_type),
+            dimensions,
+        })
+    }
+}
+
+/// Returns why [`ViewArguments::parse`] refuses a block; `head` are the arguments before the types.
+#[cold]
+fn explain(block: &ArgumentBlock<'_>, head: &[Atom]) -> Trap {
+    match read_step_by_step(block, head) {
+        Err(trap) => trap,
+        Ok(()) => Trap::invalid_argument("argument/result signature mismatch"),
+    }
+}
+
+/// Reads the arguments as [`ViewArguments`], to find the first that is not there.
+fn read_step_by_step(block: &ArgumentBlock<'_>, head: &[Atom]) -> Result<()> {
+    let mut arguments = block.reader();
+    for atom in head {
+        match atom {
+            Atom::Ref => arguments.reference().map(drop)?,
+            _ => arguments.i64().map(drop)?,
+        }
+    }
+    arguments.i32()?;
+    arguments.i32()?;
     let rank = arguments.span(&[Atom::I64])?;
     check_rank(rank)?;
-    let (dimensions, _) = arguments.words(2 * rank)?.as_chunks();
-    Ok(dimensions)
+    arguments.words(2 * rank).map(drop)
 }
 
 /// Returns the shape of these dimensions.
 #[inline]
 fn shape(dimensions: &[[u32; 2]]) -> core::result::Result<Shape, BufferViewError> {
-    Shape::try_collect(dimensions.iter().enumerate().map(|(index, dimension)| {
-        let dimension = wide(*dimension);
-        usize::try_from(dimension).map_err(|_| BufferViewError::Dimension { index, dimension })
+    if let Some(error) = dimensions.iter().enumerate().find_map(too_large) {
+        return Err(error);
+    }
+    // None is truncated: all were found to fit.
+    Ok(Shape::new(dimensions, |dimension| {
+        usize::try_from(wide(*dimension)).unwrap_or(usize::MAX)
     }))
+}
+
+/// Returns the error of a dimension that does not fit the address space.
+#[inline]
+fn too_large((index, dimension): (usize, &[u32; 2])) -> Option<BufferViewError> {
+    let dimension = wide(*dimension);
+    let fits = usize::try_from(dimension).is_ok();
+    (!fits).then_some(BufferViewError::Dimension { index, dimension })
 }
 
 #[inline]
@@ -148,14 +212,18 @@ fn wide([low, high]: [u32; 2]) -> u64 {
 
 /// Returns the first difference between a view and what was expected of it, in the words of IREE's runtime.
 #[cold]
-fn mismatch(
-    view: &BufferView,
-    name: &Buffer,
-    element_type: ElementType,
-    encoding_type: EncodingType,
-    dimensions: &[[u32; 2]],
-) -> Trap {
+fn mismatch(view: &BufferView, name: &Buffer, words: &[u32]) -> Trap {
     let name = text(name);
+    // Read again, so that the caller need not keep them in memory for this.
+    let Some(ViewArguments {
+        element_type,
+        encoding_type,
+        dimensions,
+        ..
+    }) = ViewArguments::parse(words)
+    else {
+        return Trap::invalid_argument("argument/result signature mismatch");
+    };
     let (actual, expected) = (view.encoding_type(), encoding_type);
     if actual != expected && actual != EncodingType::OPAQUE {
         return Trap::invalid_argument(format!(
