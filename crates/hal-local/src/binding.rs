@@ -1,8 +1,15 @@
-//! The memory a kernel works on: [`Binding`].
+//! The memory a kernel works on: [`Binding`], and [`KernelBindings`], several of them as kernels are given them.
 
 use std::any::Any;
+use std::convert::Infallible;
+use std::ffi::c_void;
 use std::fmt;
-use std::sync::atomic::AtomicU8;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, AtomicU8};
+
+use hal_abi::MAX_BINDINGS;
+
+use crate::{DispatchError, ExportInfo};
 
 /// The alignment of the address of a binding that kernels rely on, in bytes.
 ///
@@ -129,6 +136,209 @@ impl fmt::Debug for Binding<'_> {
             .field("is_writable", &self.is_writable())
             .field("has_owner", &self.owner.is_some())
             .finish()
+    }
+}
+
+/// Where the bindings of a dispatch come from, for executables that want more than addresses and lengths.
+///
+/// Implement it to use [`KernelBindings`]: native kernels, which most dispatches are for, never ask.
+pub trait BindingSource: Sync {
+    /// Returns the binding with this index, or `None` past the last one.
+    fn binding(&self, index: usize) -> Option<Binding<'_>>;
+}
+
+/// The bindings of a dispatch as native kernels are given them: all addresses, and all lengths.
+///
+/// For a caller that makes the bindings of each dispatch anew and so can make them in this form at once; a slice of
+/// [`Binding`] does as well and is copied into one. It takes no memory but its own, which is on the stack.
+///
+/// Invariant: the first `count` addresses and lengths, but at most [`MAX_BINDINGS`], were written; each two are those of
+/// a [`Binding`] that lives as long as `'a`.
+pub struct KernelBindings<'a> {
+    source: &'a dyn BindingSource,
+    count: usize,
+    /// All bits that are set in an address.
+    address_bits: usize,
+    /// Atomic, as that is a pointer that threads may share; never written again.
+    addresses: [MaybeUninit<AtomicPtr<c_void>>; MAX_BINDINGS],
+    lengths: [MaybeUninit<usize>; MAX_BINDINGS],
+}
+
+impl<'a> KernelBindings<'a> {
+    /// Returns no bindings; those it will be filled with are the ones of `source`.
+    #[must_use]
+    #[inline(always)]
+    pub fn new(source: &'a dyn BindingSource) -> Self {
+        Self {
+            source,
+            count: 0,
+            address_bits: 0,
+            addresses: [const { MaybeUninit::uninit() }; MAX_BINDINGS],
+            lengths: [const { MaybeUninit::uninit() }; MAX_BINDINGS],
+        }
+    }
+
+    /// Makes these the bindings, up to the first error. More than [`MAX_BINDINGS`] are counted and not kept: no dispatch
+    /// takes them.
+    ///
+    /// # Errors
+    ///
+    /// Returns the index of the binding that failed, and its error.
+    #[inline(always)]
+    pub fn try_fill<E>(
+        &mut self,
+        bindings: impl ExactSizeIterator<Item = Result<Binding<'a>, E>>,
+    ) -> Result<(), (usize, E)> {
+        let given = bindings.len();
+        let (Some(addresses), Some(lengths)) = (
+            self.addresses.get_mut(..given),
+            self.lengths.get_mut(..given),
+        ) else {
+            self.count = given;
+            return Ok(());
+        };
+        // Counted as they come: what an iterator says of its length is only believed for the room it needs.
+        let (mut count, mut address_bits) = (0, 0);
+        for ((slot, length), binding) in addresses.iter_mut().zip(lengths).zip(bindings) {
+            let binding = binding.map_err(|error| (count, error))?;
+            let address = binding.as_ptr();
+            slot.write(AtomicPtr::new(address.cast()));
+            length.write(binding.byte_length());
+            address_bits |= address.addr();
+            count += 1;
+        }
+        (self.count, self.address_bits) = (count, address_bits);
+        Ok(())
+    }
+
+    /// Returns the number of bindings.
+    #[must_use]
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the addresses, as many as there are bindings.
+    #[inline]
+    pub(crate) fn addresses(&self) -> *const *mut c_void {
+        self.addresses.as_ptr().cast()
+    }
+
+    /// Returns the lengths, as many as there are bindings.
+    #[inline]
+    pub(crate) fn lengths(&self) -> *const usize {
+        self.lengths.as_ptr().cast()
+    }
+}
+
+impl fmt::Debug for KernelBindings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries((0..self.count).map_while(|index| self.source.binding(index)))
+            .finish()
+    }
+}
+
+/// The bindings of a dispatch, in the form that its maker had them in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bindings<'a> {
+    /// Unless this is `None`, `listed` is empty.
+    prepared: Option<&'a KernelBindings<'a>>,
+    listed: &'a [Binding<'a>],
+}
+
+impl<'a> Bindings<'a> {
+    #[inline]
+    pub(crate) fn listed(listed: &'a [Binding<'a>]) -> Self {
+        Self {
+            prepared: None,
+            listed,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prepared(prepared: &'a KernelBindings<'a>) -> Self {
+        Self {
+            prepared: Some(prepared),
+            listed: &[],
+        }
+    }
+
+    /// Returns the number of bindings.
+    #[inline]
+    pub(crate) fn count(self) -> usize {
+        match self.prepared {
+            Some(bindings) => bindings.count,
+            None => self.listed.len(),
+        }
+    }
+
+    /// Returns the binding with this index.
+    pub(crate) fn get(self, index: usize) -> Option<Binding<'a>> {
+        match self.prepared {
+            Some(bindings) => bindings.source.binding(index),
+            None => self.listed.get(index).copied(),
+        }
+    }
+
+    /// Returns all bits that are set in an address.
+    #[inline]
+    pub(crate) fn address_bits(self) -> usize {
+        match self.prepared {
+            Some(bindings) => bindings.address_bits,
+            None => {
+                let addresses = self.listed.iter().map(|binding| binding.as_ptr().addr());
+                addresses.fold(0, |bits, address| bits | address)
+            }
+        }
+    }
+
+    /// Returns the error that names the first misaligned binding; there is one.
+    #[inline(always)]
+    pub(crate) fn misaligned(self, export: &ExportInfo) -> DispatchError {
+        // In parts, so that the whole need not be in memory for this.
+        Self::misaligned_of(self.prepared, self.listed, export)
+    }
+
+    #[cold]
+    fn misaligned_of(
+        prepared: Option<&KernelBindings<'_>>,
+        listed: &[Binding<'_>],
+        export: &ExportInfo,
+    ) -> DispatchError {
+        let bindings = Bindings { prepared, listed };
+        let addresses = (0..bindings.count())
+            .map_while(|index| bindings.get(index))
+            .map(|binding| binding.as_ptr().addr());
+        DispatchError::misaligned(export, addresses)
+    }
+
+    /// Returns the bindings, if they are as kernels are given them.
+    #[inline]
+    pub(crate) fn as_prepared(&self) -> Option<&'a KernelBindings<'a>> {
+        self.prepared
+    }
+
+    /// Returns the bindings as kernels are given them; `memory` is for those that are not so yet.
+    pub(crate) fn for_kernel<'b>(
+        &'b self,
+        memory: &'b mut MaybeUninit<KernelBindings<'b>>,
+    ) -> &'b KernelBindings<'b> {
+        if let Some(prepared) = self.prepared {
+            return prepared;
+        }
+        let copied = memory.write(KernelBindings::new(&self.listed));
+        let listed = self.listed.iter().copied();
+        match copied.try_fill(listed.map(Ok::<_, Infallible>)) {
+            Ok(()) => copied,
+            Err((_, never)) => match never {},
+        }
+    }
+}
+
+impl BindingSource for &[Binding<'_>] {
+    fn binding(&self, index: usize) -> Option<Binding<'_>> {
+        self.get(index).copied()
     }
 }
 

@@ -8,7 +8,8 @@ use hal_abi::{MAX_BINDINGS, MAX_CONSTANTS};
 
 pub use error::DispatchError;
 
-use crate::{Binding, Executable, ExportInfo, Grid};
+use crate::binding::Bindings;
+use crate::{Binding, Executable, ExportInfo, Grid, KernelBindings};
 
 /// A dispatch that fits the function it names.
 ///
@@ -19,7 +20,7 @@ pub struct Dispatch<'a> {
     export: &'a ExportInfo,
     grid: Grid,
     constants: &'a [u32],
-    bindings: &'a [Binding<'a>],
+    bindings: Bindings<'a>,
 }
 
 impl<'a> Dispatch<'a> {
@@ -40,12 +41,40 @@ impl<'a> Dispatch<'a> {
         constants: &'a [u32],
         bindings: &'a [Binding<'a>],
     ) -> Result<Self, DispatchError> {
-        let Some(export) = u32::try_from(id)
+        let Some(export) = usize::try_from(id)
             .ok()
-            .and_then(|ordinal| executable.export(ordinal))
+            .and_then(|ordinal| executable.exports().get(ordinal))
         else {
             return Err(DispatchError::id_out_of_range(id, executable));
         };
+        let bindings = Bindings::listed(bindings);
+        Self::check(export, workgroup_count, constants, bindings)
+    }
+
+    /// As [`Dispatch::new`], of the function that `export` describes and of bindings in the form that native kernels are
+    /// given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dispatch::new`].
+    #[inline(always)]
+    pub fn prepared(
+        export: &'a ExportInfo,
+        workgroup_count: [u32; 3],
+        constants: &'a [u32],
+        bindings: &'a KernelBindings<'a>,
+    ) -> Result<Self, DispatchError> {
+        let bindings = Bindings::prepared(bindings);
+        Self::check(export, workgroup_count, constants, bindings)
+    }
+
+    #[inline(always)]
+    fn check(
+        export: &'a ExportInfo,
+        workgroup_count: [u32; 3],
+        constants: &'a [u32],
+        bindings: Bindings<'a>,
+    ) -> Result<Self, DispatchError> {
         let attributes = export.attributes();
         match attributes.constant_count {
             Some(expected) if constants.len() == expected => {}
@@ -53,15 +82,12 @@ impl<'a> Dispatch<'a> {
             _ => return Err(DispatchError::constant_count(export, constants.len())),
         }
         match attributes.binding_count {
-            Some(expected) if bindings.len() == expected => {}
-            None if bindings.len() <= MAX_BINDINGS => {}
-            _ => return Err(DispatchError::binding_count(export, bindings.len())),
+            Some(expected) if bindings.count() == expected => {}
+            None if bindings.count() <= MAX_BINDINGS => {}
+            _ => return Err(DispatchError::binding_count(export, bindings.count())),
         }
-        let address_bits = bindings
-            .iter()
-            .fold(0, |bits, binding| bits | binding.as_ptr().addr());
-        if address_bits & (attributes.binding_alignment - 1) != 0 {
-            return Err(DispatchError::misaligned(export, bindings));
+        if bindings.address_bits() & (attributes.binding_alignment - 1) != 0 {
+            return Err(bindings.misaligned(export));
         }
         if workgroup_count[2] > u32::from(u16::MAX) {
             return Err(DispatchError::count_z(export, workgroup_count[2]));
@@ -106,10 +132,15 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Returns the bindings.
-    #[must_use]
+    pub fn bindings(&self) -> impl Iterator<Item = Binding<'a>> + use<'a> {
+        let bindings = self.bindings;
+        (0..bindings.count()).map_while(move |index| bindings.get(index))
+    }
+
+    /// Returns the bindings, in the form they were given in.
     #[inline]
-    pub fn bindings(&self) -> &'a [Binding<'a>] {
-        self.bindings
+    pub(crate) fn given_bindings(&self) -> &Bindings<'a> {
+        &self.bindings
     }
 
     /// Enters the span of running the dispatch. When nobody listens, this is one comparison.

@@ -1,14 +1,16 @@
 //! Who runs the workgroups of a dispatch: [`Dispatcher`], and the one that uses no other thread.
 
+use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::worker::Identity;
 use crate::{Denormals, Dispatch, DispatchError, Executable, Worker};
 
 /// Runs dispatches to completion.
 ///
 /// A dispatcher may be shared by any number of threads. All give the same results: the error of a
 /// failing dispatch is that of its first failing workgroup, in order.
-pub trait Dispatcher: Send + Sync {
+pub trait Dispatcher: Send + Sync + Any {
     /// Runs all workgroups of `dispatch`, which was made for `executable`, and returns when none
     /// runs any more.
     ///
@@ -54,9 +56,8 @@ impl Dispatcher for InlineDispatcher {
     ) -> Result<(), DispatchError> {
         #[cfg(feature = "tracing")]
         let _span = dispatch.enter_span();
-        self.callers.with_worker(dispatch, |worker| {
-            executable.run(dispatch, dispatch.tiles(), worker)
-        })
+        let mut lent = self.callers.lend(dispatch);
+        executable.run(dispatch, dispatch.tiles(), &mut lent.worker)
     }
 }
 
@@ -67,8 +68,7 @@ impl Dispatcher for InlineDispatcher {
 /// share a stack of them to keep the memory.
 #[derive(Debug)]
 pub(crate) struct Callers {
-    max_concurrency: usize,
-    denormals: Denormals,
+    identity: Identity,
     /// Workers that have local memory and are not in use.
     idle: Mutex<Vec<Worker>>,
 }
@@ -76,33 +76,33 @@ pub(crate) struct Callers {
 impl Callers {
     pub(crate) fn new(max_concurrency: usize, denormals: Denormals) -> Self {
         Self {
-            max_concurrency,
-            denormals,
+            identity: Identity::new(0, max_concurrency, denormals),
             idle: Mutex::default(),
         }
     }
 
-    /// Calls `run` with a worker that nobody else uses.
+    /// Lends a worker that nobody else uses, with memory if the function needs it and there is one that has.
     #[inline]
-    pub(crate) fn with_worker<R>(
-        &self,
-        dispatch: &Dispatch<'_>,
-        run: impl FnOnce(&mut Worker) -> R,
-    ) -> R {
-        if dispatch.export().attributes().local_memory_byte_length == 0 {
-            return run(&mut self.fresh());
+    pub(crate) fn lend(&self, dispatch: &Dispatch<'_>) -> Lent<'_> {
+        let worker = match dispatch.export().attributes().local_memory_byte_length {
+            0 => self.fresh(),
+            _ => self.kept(),
+        };
+        Lent {
+            callers: self,
+            worker,
         }
-        self.with_kept_worker(run)
     }
 
-    /// As [`Callers::with_worker`], with one that has memory already, if there is one. Out of line,
-    /// to keep the common case small.
+    // Out of line, to keep the common case small.
     #[cold]
-    fn with_kept_worker<R>(&self, run: impl FnOnce(&mut Worker) -> R) -> R {
-        let mut worker = self.idle().pop().unwrap_or_else(|| self.fresh());
-        let result = run(&mut worker);
+    fn kept(&self) -> Worker {
+        self.idle().pop().unwrap_or_else(|| self.fresh())
+    }
+
+    #[cold]
+    fn keep(&self, worker: Worker) {
         self.idle().push(worker);
-        result
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
@@ -111,7 +111,23 @@ impl Callers {
 
     #[inline]
     fn fresh(&self) -> Worker {
-        Worker::new(0, self.max_concurrency, self.denormals)
+        Worker::with_identity(self.identity)
+    }
+}
+
+/// A worker for one dispatch, which is kept afterwards if it has memory.
+#[derive(Debug)]
+pub(crate) struct Lent<'a> {
+    callers: &'a Callers,
+    pub(crate) worker: Worker,
+}
+
+impl Drop for Lent<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.worker.has_memory() {
+            self.callers.keep(core::mem::take(&mut self.worker));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::sync::Arc;
 
 use hal_abi::StatusCode;
 
@@ -12,13 +13,21 @@ use crate::{Dispatch, DispatchError, ExportInfo, Worker};
 /// Implementations keep alive everything their functions need. They may be shared by any number of
 /// threads; [`Executable::run`] is called concurrently, also for one and the same dispatch.
 pub trait Executable: Send + Sync + Any {
+    /// Returns the descriptions of its functions, by ordinal; always the same ones, as a dispatch is recognized by the
+    /// description that it was checked against.
+    ///
+    /// Shared, so that whoever dispatches often can keep them next to the executable.
+    fn exports(&self) -> &Arc<[ExportInfo]>;
+
     /// Returns the number of functions; their ordinals count from 0.
-    fn export_count(&self) -> usize;
+    fn export_count(&self) -> usize {
+        self.exports().len()
+    }
 
     /// Returns the description of a function, or `None` if the ordinal is out of range.
-    ///
-    /// The same ordinal always gives the same object: a dispatch is recognized by it.
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo>;
+    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
+        self.exports().get(usize::try_from(ordinal).ok()?)
+    }
 
     /// Returns the ordinal of the function with this exact name; the first one if several have it.
     ///

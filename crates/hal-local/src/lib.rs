@@ -22,7 +22,7 @@
 //! | [`ExecutableLoader`], [`LoaderRegistry`], [`ExecutableParams`], [`ExecutableData`], [`LoadError`] | loading |
 //! | [`EmbeddedElfLoader`], [`SystemLibraryLoader`], [`StaticLibraryLoader`], [`Trust`] | the native loaders |
 //! | [`Executable`], [`ExportInfo`], [`LookupError`] | what was loaded |
-//! | [`Dispatch`], [`Binding`], [`Grid`], [`DispatchError`] | a request to run a function |
+//! | [`Dispatch`], [`Binding`], [`KernelBindings`], [`Grid`], [`DispatchError`] | a request to run a function |
 //! | [`Dispatcher`], [`InlineDispatcher`], [`PoolDispatcher`], [`Worker`], [`Denormals`] | running it |
 //!
 //! # Adding a format
@@ -59,7 +59,7 @@ mod sys;
 mod trust;
 mod worker;
 
-pub use binding::{BINDING_ALIGNMENT, Binding};
+pub use binding::{BINDING_ALIGNMENT, Binding, BindingSource, KernelBindings};
 pub use data::ExecutableData;
 pub use dispatch::{Dispatch, DispatchError};
 pub use dispatcher::{Dispatcher, InlineDispatcher};

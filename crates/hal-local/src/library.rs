@@ -9,6 +9,8 @@ mod tables;
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::ptr;
+use std::sync::Arc;
 
 use hal_abi::{DispatchFn, MAX_BINDINGS, MAX_CONSTANTS};
 
@@ -25,40 +27,19 @@ pub(crate) const MAX_TABLE_COUNT: usize = 1 << 16;
 /// An executable library that was checked.
 ///
 /// Invariant: each export's [`ExportInfo::ordinal`] is its index, and its attributes are within the
-/// limits of the ABI. The kernels may be called while the code they came from is mapped.
+/// limits of the ABI. Each kernel is what the export of its index describes. The kernels may be called while the code they came from is mapped.
 #[derive(Debug)]
 pub(crate) struct Library {
     name: String,
     /// The names of the imports, by import ordinal, with the mark of optional ones.
     imports: Vec<CString>,
-    exports: Box<[Export]>,
+    exports: Arc<[ExportInfo]>,
+    /// The kernels that `exports` describe, by the same index. Only a library that was queried makes them.
+    entries: Box<[DispatchFn]>,
     /// The ordinals by name; `None` if the file holds no names.
     ordinals: Option<HashMap<Box<[u8]>, u32>>,
     /// The number of executable-level constants that must be provided.
     constant_count: usize,
-}
-
-/// A function of a library.
-///
-/// Invariant: `entry` is a kernel that `info` describes. Only a library that was queried makes one.
-#[derive(Debug)]
-pub(crate) struct Export {
-    info: ExportInfo,
-    entry: DispatchFn,
-}
-
-impl Export {
-    /// Returns the description.
-    #[inline]
-    pub(crate) fn info(&self) -> &ExportInfo {
-        &self.info
-    }
-
-    /// Returns the kernel.
-    #[inline]
-    pub(crate) fn entry(&self) -> DispatchFn {
-        self.entry
-    }
 }
 
 /// What the tables of either version say, in owned form and not yet checked.
@@ -92,7 +73,7 @@ impl Library {
         let mut ordinals = names.is_some().then(HashMap::new);
         let mut names = names.map(Vec::into_iter);
         let mut exports = Vec::with_capacity(entries.len());
-        for ((ordinal, entry), attributes) in (0..).zip(entries).zip(attributes) {
+        for (ordinal, attributes) in (0..).zip(attributes).take(entries.len()) {
             let name = names
                 .as_mut()
                 .and_then(Iterator::next)
@@ -113,13 +94,14 @@ impl Library {
             )
             .with_source(sources.next().flatten());
             check_limits(&info)?;
-            exports.push(Export { info, entry });
+            exports.push(info);
         }
         let constant_count = usize::try_from(constant_count).unwrap_or(usize::MAX);
         Ok(Self {
             name,
             imports,
             exports: exports.into(),
+            entries: entries.into(),
             ordinals,
             constant_count,
         })
@@ -135,10 +117,22 @@ impl Library {
         &self.imports
     }
 
-    /// Returns the functions, by ordinal.
+    /// Returns the descriptions of the functions, by ordinal.
     #[inline]
-    pub(crate) fn exports(&self) -> &[Export] {
+    pub(crate) fn exports(&self) -> &Arc<[ExportInfo]> {
         &self.exports
+    }
+
+    /// Returns the kernel that `export` describes, or `None` if it describes one of another library.
+    #[inline]
+    pub(crate) fn kernel(&self, export: &ExportInfo) -> Option<DispatchFn> {
+        let ordinal = usize::try_from(export.ordinal()).ok()?;
+        // The same description by address, not an equal one.
+        let own = self.exports.get(ordinal)?;
+        if ptr::eq(own, export) {
+            return self.entries.get(ordinal).copied();
+        }
+        None
     }
 
     /// Returns the ordinal of the first function with this name.

@@ -56,14 +56,8 @@ impl NativeExecutable {
 }
 
 impl Executable for NativeExecutable {
-    fn export_count(&self) -> usize {
-        self.library.exports().len()
-    }
-
-    #[inline]
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        let export = self.library.exports().get(usize::try_from(ordinal).ok()?)?;
-        Some(export.info())
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        self.library.exports()
     }
 
     fn lookup(&self, name: &[u8]) -> Result<u32, LookupError> {

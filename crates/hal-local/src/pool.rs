@@ -150,13 +150,12 @@ impl Dispatcher for PoolDispatcher {
     ) -> Result<(), DispatchError> {
         #[cfg(feature = "tracing")]
         let _span = dispatch.enter_span();
-        self.callers.with_worker(dispatch, |worker| {
-            let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
-            if alone || dispatch.tiles().end <= 1 {
-                return job::run_guarded(executable, dispatch, dispatch.tiles(), worker);
-            }
-            self.dispatch_tiles(executable, dispatch, worker)
-        })
+        let worker = &mut self.callers.lend(dispatch).worker;
+        let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
+        if alone || dispatch.tiles().end <= 1 {
+            return job::run_guarded(executable, dispatch, dispatch.tiles(), worker);
+        }
+        self.dispatch_tiles(executable, dispatch, worker)
     }
 }
 

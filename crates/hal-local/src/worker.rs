@@ -12,10 +12,28 @@ const LOCAL_MEMORY_ALIGNMENT: usize = 64;
 /// A dispatcher has one for each of its threads; a worker is used by one thread at a time.
 #[derive(Debug, Default)]
 pub struct Worker {
+    identity: Identity,
+    /// Longer than what it serves for, by the most that alignment can cost.
+    local_memory: Option<Box<[u8]>>,
+}
+
+/// What a worker is besides its memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Identity {
     id: u32,
     max_concurrency: u8,
     denormals: Denormals,
-    local_memory: LocalMemory,
+}
+
+impl Identity {
+    pub(crate) fn new(id: u32, max_concurrency: usize, denormals: Denormals) -> Self {
+        let max_concurrency = u8::try_from(max_concurrency).unwrap_or(u8::MAX);
+        Self {
+            id,
+            max_concurrency,
+            denormals,
+        }
+    }
 }
 
 impl Worker {
@@ -23,36 +41,44 @@ impl Worker {
     ///
     /// Kernels see the id as their processor, and the concurrency saturated to 8 bits.
     #[must_use]
-    #[inline]
     pub fn new(id: u32, max_concurrency: usize, denormals: Denormals) -> Self {
-        let max_concurrency = u8::try_from(max_concurrency).unwrap_or(u8::MAX);
+        Self::with_identity(Identity::new(id, max_concurrency, denormals))
+    }
+
+    /// Returns a worker without memory.
+    #[inline]
+    pub(crate) fn with_identity(identity: Identity) -> Self {
         Self {
-            id,
-            max_concurrency,
-            denormals,
-            local_memory: LocalMemory::default(),
+            identity,
+            local_memory: None,
         }
+    }
+
+    /// Returns whether the worker has scratch memory.
+    #[inline]
+    pub(crate) fn has_memory(&self) -> bool {
+        self.local_memory.is_some()
     }
 
     /// Returns the number of this worker in its dispatcher, from 0.
     #[must_use]
     #[inline]
     pub fn id(&self) -> u32 {
-        self.id
+        self.identity.id
     }
 
     /// Returns an estimate of how many workgroups run at once, at least 1 for a worker in use.
     #[must_use]
     #[inline]
     pub fn max_concurrency(&self) -> u8 {
-        self.max_concurrency
+        self.identity.max_concurrency
     }
 
     /// Returns what native kernels shall do with denormal numbers.
     #[must_use]
     #[inline]
     pub fn denormals(&self) -> Denormals {
-        self.denormals
+        self.identity.denormals
     }
 
     /// Returns scratch memory of exactly `byte_length` bytes, aligned to 64, of unspecified content.
@@ -62,43 +88,27 @@ impl Worker {
     /// # Errors
     ///
     /// Fails if the memory cannot be had.
-    #[inline]
     pub fn local_memory(&mut self, byte_length: usize) -> Result<&mut [u8], TryReserveError> {
-        self.local_memory.bytes(byte_length)
-    }
-}
-
-/// Aligned memory that only grows.
-#[derive(Debug, Default)]
-struct LocalMemory {
-    /// Longer than what it serves for, by the most that alignment can cost.
-    storage: Box<[u8]>,
-    /// The offset of the first aligned byte.
-    start: usize,
-}
-
-impl LocalMemory {
-    #[inline]
-    fn bytes(&mut self, byte_length: usize) -> Result<&mut [u8], TryReserveError> {
-        if byte_length.saturating_add(LOCAL_MEMORY_ALIGNMENT) > self.storage.len() {
-            self.grow(byte_length)?;
-        }
-        Ok(&mut self.storage[self.start..][..byte_length])
-    }
-
-    #[cold]
-    fn grow(&mut self, byte_length: usize) -> Result<(), TryReserveError> {
-        // The content need not survive, so the old block goes before the new one comes.
-        *self = Self::default();
         let padded = byte_length.saturating_add(LOCAL_MEMORY_ALIGNMENT);
-        let mut storage = Vec::new();
-        storage.try_reserve_exact(padded)?;
-        storage.resize(padded, 0);
-        self.storage = storage.into_boxed_slice();
+        let kept = self.local_memory.take();
+        let memory = match kept.filter(|kept| kept.len() >= padded) {
+            Some(kept) => kept,
+            // The content need not survive, so the old block is gone before the new one comes.
+            None => allocate(padded)?,
+        };
+        let memory = self.local_memory.insert(memory);
         // Below the alignment, as bytes can be at any address.
-        self.start = self.storage.as_ptr().align_offset(LOCAL_MEMORY_ALIGNMENT);
-        Ok(())
+        let start = memory.as_ptr().align_offset(LOCAL_MEMORY_ALIGNMENT);
+        Ok(&mut memory[start..][..byte_length])
     }
+}
+
+#[cold]
+fn allocate(byte_length: usize) -> Result<Box<[u8]>, TryReserveError> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(byte_length)?;
+    memory.resize(byte_length, 0);
+    Ok(memory.into_boxed_slice())
 }
 
 #[cfg(test)]

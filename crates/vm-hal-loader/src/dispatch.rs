@@ -42,6 +42,15 @@ impl DispatchAbi {
             Self::FunctionId => "0rIiiiCiDCrIID_v",
         }
     }
+
+    /// Returns the number of words before the count of constants.
+    #[inline]
+    const fn fixed_word_count(self) -> usize {
+        match self {
+            Self::Ordinal => 8,
+            Self::FunctionId => 9,
+        }
+    }
 }
 
 /// The arguments of a dispatch, borrowed from their block. Refs are indices into the refs of the block.
@@ -134,16 +143,12 @@ pub fn parse_dispatch(
     abi: DispatchAbi,
 ) -> Result<DispatchArguments<'_>, DispatchArgumentsError> {
     match parse(words, abi) {
-        Some(arguments) if arguments.bindings.len() <= MAX_BINDINGS => Ok(arguments),
-        Some(arguments) => {
-            let count = arguments.bindings.len();
-            Err(DispatchArgumentsError::TooManyBindings { count })
-        }
+        Some(arguments) => Ok(arguments),
         None => Err(explain(words, abi)),
     }
 }
 
-/// Returns the arguments, or `None` when the block has another length than they take.
+/// Returns the arguments, or `None` when the block has another length than they take, or too many bindings.
 #[inline]
 fn parse(words: &[u32], abi: DispatchAbi) -> Option<DispatchArguments<'_>> {
     let (executable, function, workgroup_count, rest) = match abi {
@@ -161,17 +166,24 @@ fn parse(words: &[u32], abi: DispatchAbi) -> Option<DispatchArguments<'_>> {
     let (constants, rest) = rest.split_at_checked(constant_count as usize)?;
     let (&binding_count, rest) = rest.split_first()?;
 
-    // Bindings begin at an even word. After a span of none a writer may pad the block to the same end.
-    let padding = (words.len() - rest.len()) % 2;
-    let rest = if rest.is_empty() {
-        rest
-    } else {
-        rest.get(padding..)?
-    };
-    let (bindings, left) = rest.as_chunks();
-    if bindings.len() != binding_count as usize || !left.is_empty() {
+    let binding_count = binding_count as usize;
+    if binding_count > MAX_BINDINGS {
         return None;
     }
+
+    // Bindings begin at an even word. After a span of none a writer may pad the block to the same end.
+    let padding = (abi.fixed_word_count() + 2 + constants.len()) % 2;
+    let bindings = match binding_count {
+        0 if rest.len() <= padding => &[],
+        0 => return None,
+        count => {
+            let (bindings, left) = rest.get(padding..)?.as_chunks();
+            if bindings.len() != count || !left.is_empty() {
+                return None;
+            }
+            bindings
+        }
+    };
     Some(DispatchArguments {
         executable,
         function,
@@ -195,10 +207,7 @@ fn explain(words: &[u32], abi: DispatchAbi) -> DispatchArgumentsError {
         words.get(offset).map(|count| u64::from(*count))
     };
 
-    let fixed = match abi {
-        DispatchAbi::Ordinal => 8,
-        DispatchAbi::FunctionId => 9,
-    };
+    let fixed = abi.fixed_word_count() as u64;
     let Some(constant_count) = count_at(fixed) else {
         return too_short(fixed + 1);
     };
@@ -212,6 +221,11 @@ fn explain(words: &[u32], abi: DispatchAbi) -> DispatchArgumentsError {
     };
     if (word_count as u64) < needed {
         return too_short(needed);
+    }
+    if (word_count as u64) == needed {
+        return DispatchArgumentsError::TooManyBindings {
+            count: usize::try_from(binding_count).unwrap_or(usize::MAX),
+        };
     }
     DispatchArgumentsError::TooLong {
         convention,

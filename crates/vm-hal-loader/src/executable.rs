@@ -3,27 +3,40 @@
 use core::fmt;
 use std::sync::Arc;
 
-use hal_local::Executable;
+use hal_local::{Executable, ExportInfo};
 use vm::{Object, Ref, RefType};
 
 /// The type of refs to a [`HalExecutable`].
 pub static EXECUTABLE_TYPE: RefType = RefType::new("hal.executable");
 
 /// A loaded executable that programs hold through a ref.
-pub struct HalExecutable(Arc<dyn Executable>);
+pub struct HalExecutable {
+    executable: Arc<dyn Executable>,
+    /// Those of `executable`.
+    exports: Arc<[ExportInfo]>,
+}
 
 impl HalExecutable {
     /// Returns an executable for programs.
     #[must_use]
     pub fn new(executable: Arc<dyn Executable>) -> Self {
-        Self(executable)
+        Self {
+            exports: Arc::clone(executable.exports()),
+            executable,
+        }
     }
 
     /// Returns the executable itself.
     #[must_use]
     #[inline]
     pub fn executable(&self) -> &Arc<dyn Executable> {
-        &self.0
+        &self.executable
+    }
+
+    /// Returns the description of the function with this id, which is its ordinal.
+    #[inline]
+    pub(crate) fn export(&self, id: u64) -> Option<&ExportInfo> {
+        self.exports.get(usize::try_from(id).ok()?)
     }
 }
 
@@ -43,7 +56,7 @@ impl From<HalExecutable> for Ref {
 impl fmt::Debug for HalExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalExecutable")
-            .field("export_count", &self.0.export_count())
+            .field("export_count", &self.exports.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,21 +1,54 @@
 //! The functions of the module.
 
+use core::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hal_local::{Dispatch, Dispatcher, ExecutableData, ExecutableParams, LoaderRegistry};
+use hal_local::{
+    Dispatch, DispatchError, Dispatcher, Executable, ExecutableData, ExecutableParams,
+    InlineDispatcher, KernelBindings, LoaderRegistry,
+};
 use vm::{Buffer, Call, Ref, Result, Trap};
 
-use crate::bindings::{self, Bindings};
+use crate::bindings::{PassedBindings, bind};
 use crate::dispatch::{DispatchAbi, parse_dispatch};
 use crate::executable::{EXECUTABLE_TYPE, HalExecutable};
-use crate::failure::{dispatch_failure, load_failure, lookup_failure};
+use crate::failure::{binding_failure, dispatch_failure, load_failure, lookup_failure};
 
 /// What the functions work with; contexts share it.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) loaders: LoaderRegistry,
-    pub(crate) dispatcher: Arc<dyn Dispatcher>,
+    pub(crate) runner: Runner,
+}
+
+/// A dispatcher; the one of most sessions is named, so that its code is part of the dispatching function's.
+#[derive(Clone)]
+pub(crate) enum Runner {
+    Inline(Arc<InlineDispatcher>),
+    Other(Arc<dyn Dispatcher>),
+}
+
+impl Runner {
+    pub(crate) fn new(dispatcher: Arc<dyn Dispatcher>) -> Self {
+        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&dispatcher) as _;
+        match any.downcast() {
+            Ok(inline) => Self::Inline(inline),
+            Err(_) => Self::Other(dispatcher),
+        }
+    }
+
+    #[inline(always)]
+    fn dispatch(
+        &self,
+        executable: &dyn Executable,
+        dispatch: &Dispatch<'_>,
+    ) -> core::result::Result<(), DispatchError> {
+        match self {
+            Self::Inline(dispatcher) => dispatcher.dispatch(executable, dispatch),
+            Self::Other(dispatcher) => dispatcher.dispatch(executable, dispatch),
+        }
+    }
 }
 
 /// `executable.query_support`, `0r_i`: the name of a format to whether any loader takes it.
@@ -83,28 +116,32 @@ pub(crate) fn dispatch_by_id(services: &Services, call: &mut Call<'_, '_>) -> Re
 /// copied once more.
 #[inline(always)]
 fn dispatch(services: &Services, call: &mut Call<'_, '_>, abi: DispatchAbi) -> Result<()> {
-    let block = call.arguments;
+    let block = &call.arguments;
     let arguments = parse_dispatch(block.words(), abi)?;
     let executable: &HalExecutable = block
         .resolve(arguments.executable)?
         .as_object(&EXECUTABLE_TYPE)?;
-    let executable = &**executable.executable();
     let count = arguments.workgroup_count;
     if (count[0] | count[1] | count[2]).cast_signed() < 0 {
         return Err(negative_count(count));
     }
 
-    let mut bindings = Bindings::new();
-    bindings::collect(block, &arguments, &mut bindings)?;
-    Dispatch::new(
-        executable,
-        arguments.function,
-        count,
-        arguments.constants,
-        &bindings,
-    )
-    .and_then(|dispatch| services.dispatcher.dispatch(executable, &dispatch))
-    .map_err(dispatch_failure)
+    let passed = PassedBindings { block, abi };
+    let mut bindings = KernelBindings::new(&passed);
+    let bound = arguments.bindings().map(|argument| bind(block, argument));
+    if let Err((index, trap)) = bindings.try_fill(bound) {
+        return Err(binding_failure(index, &trap));
+    }
+    let Some(export) = executable.export(arguments.function) else {
+        return Err(no_function(arguments.function, executable));
+    };
+    match Dispatch::prepared(export, count, arguments.constants, &bindings) {
+        Ok(dispatch) => services
+            .runner
+            .dispatch(&**executable.executable(), &dispatch)
+            .map_err(dispatch_failure),
+        Err(error) => Err(dispatch_failure(error)),
+    }
 }
 
 /// Returns the bytes of a buffer as text; what is not UTF-8 is replaced.
@@ -141,6 +178,14 @@ fn constants_of(buffer: &Buffer) -> Result<Vec<u32>> {
         )));
     }
     Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+}
+
+#[cold]
+fn no_function(id: u64, executable: &HalExecutable) -> Trap {
+    dispatch_failure(DispatchError::id_out_of_range(
+        id,
+        &**executable.executable(),
+    ))
 }
 
 #[cold]

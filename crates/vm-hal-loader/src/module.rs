@@ -7,7 +7,7 @@ use vm::{Module, NativeModule};
 
 use crate::dispatch::DispatchAbi;
 use crate::executable::EXECUTABLE_TYPE;
-use crate::functions::{self, Services};
+use crate::functions::{self, Runner, Services};
 
 /// The newest version that modules require; it serves files that require an older one as well.
 const VERSION: u32 = 1;
@@ -24,7 +24,7 @@ const VERSION: u32 = 1;
 pub fn module(loaders: LoaderRegistry, dispatcher: Arc<dyn Dispatcher>) -> Arc<dyn Module> {
     let services = Services {
         loaders,
-        dispatcher,
+        runner: Runner::new(dispatcher),
     };
     let by_id = DispatchAbi::FunctionId.convention();
     let by_ordinal = DispatchAbi::Ordinal.convention();

@@ -32,7 +32,7 @@ pub(crate) struct VmvxExecutable {
     module: Arc<dyn Module>,
     constants: Box<[u8]>,
     limits: Limits,
-    exports: Box<[ExportInfo]>,
+    exports: Arc<[ExportInfo]>,
     /// Contexts that no range of workgroups uses at the moment, with their kernels by ordinal.
     contexts: Mutex<Vec<Instance>>,
 }
@@ -64,7 +64,7 @@ impl VmvxExecutable {
     /// Returns the executable of a module whose exports were described, after trying that a context of it can be made.
     pub(crate) fn new(
         module: Arc<dyn Module>,
-        exports: Box<[ExportInfo]>,
+        exports: Arc<[ExportInfo]>,
         constants: &[u32],
         limits: Limits,
     ) -> Result<Self> {
@@ -153,8 +153,7 @@ impl VmvxExecutable {
         let constants = Buffer::copied_from(&constants, Access::HOST_CONSTANT)?;
         let bindings = dispatch
             .bindings()
-            .iter()
-            .map(binding_buffer)
+            .map(|binding| binding_buffer(&binding))
             .collect::<Result<Vec<_>>>()?;
 
         let size = dispatch.export().attributes().workgroup_size;
@@ -206,12 +205,8 @@ fn binding_buffer(binding: &Binding<'_>) -> Result<Ref> {
 }
 
 impl Executable for VmvxExecutable {
-    fn export_count(&self) -> usize {
-        self.exports.len()
-    }
-
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        self.exports.get(ordinal as usize)
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        &self.exports
     }
 
     fn lookup(&self, name: &[u8]) -> core::result::Result<u32, LookupError> {

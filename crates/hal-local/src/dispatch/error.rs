@@ -8,7 +8,7 @@ use std::ffi::c_int;
 
 use hal_abi::{MAX_BINDINGS, MAX_CONSTANTS, StatusCode};
 
-use crate::{Binding, Executable, ExportInfo};
+use crate::{Executable, ExportInfo};
 
 /// Why a dispatch was refused before it began, or failed while it ran.
 ///
@@ -178,8 +178,9 @@ impl DispatchError {
         }
     }
 
+    /// Returns the error of a dispatch of a function that `executable` does not have.
     #[cold]
-    pub(super) fn id_out_of_range(id: u64, executable: &dyn Executable) -> Self {
+    pub fn id_out_of_range(id: u64, executable: &dyn Executable) -> Self {
         Self::IdOutOfRange {
             id,
             export_count: executable.export_count(),
@@ -220,16 +221,14 @@ impl DispatchError {
         }
     }
 
-    /// Returns the error that names the first misaligned binding; there must be one.
+    /// Returns the error that names the first misaligned binding; there is one.
     #[cold]
-    pub(super) fn misaligned(export: &ExportInfo, bindings: &[Binding<'_>]) -> Self {
+    pub(crate) fn misaligned(export: &ExportInfo, addresses: impl Iterator<Item = usize>) -> Self {
         let alignment = export.attributes().binding_alignment;
-        let (binding, address) = bindings
-            .iter()
-            .map(|binding| binding.as_ptr().addr())
+        let (binding, address) = addresses
             .enumerate()
             .find(|(_, address)| !address.is_multiple_of(alignment))
-            .expect("the caller found a misaligned binding");
+            .unwrap_or_default();
         Self::BindingMisaligned {
             export: export.to_string(),
             binding,

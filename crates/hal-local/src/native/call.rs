@@ -6,21 +6,22 @@
 #![expect(unsafe_code, reason = "a kernel is a foreign function")]
 
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr;
 
-use arrayvec::ArrayVec;
-use hal_abi::{DispatchFn, DispatchState, MAX_BINDINGS, WorkgroupState};
+use hal_abi::{DispatchFn, DispatchState, WorkgroupState};
 
 use super::denormals::call_flushing;
 use super::environment::{Aligned, Environment};
-use crate::library::{Export, Library};
-use crate::{Dispatch, DispatchError, ExportInfo, Worker};
+use crate::library::Library;
+use crate::{Dispatch, DispatchError, KernelBindings, Worker};
 
 /// Runs the workgroups of `dispatch` numbered in `tiles` and stops at the first that fails.
 ///
 /// `environment` is that of the executable which `library` belongs to, so its imports are those
 /// that the library asked for.
+#[inline(always)]
 pub(super) fn run(
     library: &Library,
     environment: &Environment,
@@ -28,24 +29,87 @@ pub(super) fn run(
     tiles: Range<u64>,
     worker: &mut Worker,
 ) -> Result<(), DispatchError> {
-    let export = export_of(library, dispatch)?;
-    let info = export.info();
-    let attributes = info.attributes();
-
-    let mut binding_ptrs = ArrayVec::<_, MAX_BINDINGS>::new();
-    let mut binding_lengths = ArrayVec::<_, MAX_BINDINGS>::new();
-    for binding in dispatch.bindings() {
-        binding_ptrs.push(binding.as_ptr().cast());
-        binding_lengths.push(binding.byte_length());
+    let Some(entry) = library.kernel(dispatch.export()) else {
+        return Err(DispatchError::other_executable(dispatch.export()));
+    };
+    if let Some(bindings) = dispatch.given_bindings().as_prepared()
+        && (tiles.start, tiles.end, dispatch.grid().total()) == (0, 1, 1)
+        && dispatch.export().attributes().local_memory_byte_length == 0
+        && !worker.denormals().are_flushed()
+    {
+        // What small dispatches of programs are: one workgroup with nothing to itself.
+        let kernel = Kernel {
+            entry,
+            environment,
+            dispatch_state: &dispatch_state(dispatch, bindings, worker),
+        };
+        return match kernel.call(&workgroup_state(worker, ptr::null_mut(), 0)) {
+            0 => Ok(()),
+            code => Err(DispatchError::kernel_failed(
+                dispatch.export(),
+                [0; 3],
+                code,
+            )),
+        };
     }
+    run_some(entry, environment, dispatch, tiles, worker)
+}
+
+/// As [`run`], of any dispatch of the kernel `entry`. Out of line, to keep the small one small.
+#[inline(never)]
+fn run_some(
+    entry: DispatchFn,
+    environment: &Environment,
+    dispatch: &Dispatch<'_>,
+    tiles: Range<u64>,
+    worker: &mut Worker,
+) -> Result<(), DispatchError> {
+    let byte_length = dispatch.export().attributes().local_memory_byte_length;
+    let local_memory = match byte_length {
+        0 => ptr::null_mut(),
+        _ => match worker.local_memory(byte_length) {
+            Ok(memory) => memory.as_mut_ptr().cast(),
+            Err(_) => return Err(DispatchError::local_memory(dispatch.export())),
+        },
+    };
+    let mut memory = MaybeUninit::uninit();
+    let bindings = dispatch.given_bindings().for_kernel(&mut memory);
+    let kernel = Kernel {
+        entry,
+        environment,
+        dispatch_state: &dispatch_state(dispatch, bindings, worker),
+    };
+    let mut state = workgroup_state(worker, local_memory, byte_length);
+    let outcome = if worker.denormals().are_flushed() {
+        walk(dispatch, tiles, &mut state, |state| {
+            kernel.call_flushing(state)
+        })
+    } else {
+        walk(dispatch, tiles, &mut state, |state| kernel.call(state))
+    };
+    outcome.map_err(|Failure { workgroup_id, code }| {
+        DispatchError::kernel_failed(dispatch.export(), workgroup_id, code)
+    })
+}
+
+/// Returns what all workgroups of a dispatch share.
+///
+/// It points at the constants of `dispatch` and at `bindings`, which are its own.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "constants and bindings are at most 64, and the workgroup count and size in z 16 bits wide: \
+              `Dispatch` and the attributes' source say so"
+)]
+fn dispatch_state(
+    dispatch: &Dispatch<'_>,
+    bindings: &KernelBindings<'_>,
+    worker: &Worker,
+) -> Aligned<DispatchState> {
     let [workgroup_count_x, workgroup_count_y, workgroup_count_z] = dispatch.grid().count();
-    let [workgroup_size_x, workgroup_size_y, workgroup_size_z] = attributes.workgroup_size;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "constants and bindings are at most 64, and the workgroup count and size in z 16 bits wide: \
-                  `Dispatch` and the attributes' source say so"
-    )]
-    let dispatch_state = Aligned(DispatchState {
+    let [workgroup_size_x, workgroup_size_y, workgroup_size_z] =
+        dispatch.export().attributes().workgroup_size;
+    Aligned(DispatchState {
         workgroup_size_x,
         workgroup_size_y,
         workgroup_size_z: workgroup_size_z as u16,
@@ -54,54 +118,32 @@ pub(super) fn run(
         workgroup_count_y,
         workgroup_count_z: workgroup_count_z as u16,
         max_concurrency: worker.max_concurrency(),
-        binding_count: binding_ptrs.len() as u8,
+        binding_count: bindings.count() as u8,
         constants: dispatch.constants().as_ptr(),
-        binding_ptrs: binding_ptrs.as_ptr(),
-        binding_lengths: binding_lengths.as_ptr(),
-    });
+        binding_ptrs: bindings.addresses(),
+        binding_lengths: bindings.lengths(),
+    })
+}
 
-    let processor_id = worker.id();
-    let local_memory = match attributes.local_memory_byte_length {
-        0 => ptr::null_mut(),
-        _ => local_memory(info, worker)?,
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the ABI counts 16 bits of pages of 4096 bytes"
-    )]
-    let local_memory_size = attributes.local_memory_byte_length as u32;
-    let mut workgroup_state = Aligned(WorkgroupState {
+/// Returns what the first workgroup has to itself.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the ABI counts 16 bits of pages of 4096 bytes"
+)]
+fn workgroup_state(
+    worker: &Worker,
+    local_memory: *mut c_void,
+    local_memory_size: usize,
+) -> Aligned<WorkgroupState> {
+    Aligned(WorkgroupState {
         workgroup_id_x: 0,
         workgroup_id_y: 0,
         workgroup_id_z: 0,
         reserved: 0,
-        processor_id,
+        processor_id: worker.id(),
         local_memory,
-        local_memory_size,
-    });
-
-    let kernel = Kernel {
-        entry: export.entry(),
-        environment,
-        dispatch_state: &dispatch_state,
-    };
-    let is_first_of_one = tiles.start == 0 && tiles.end == 1;
-    let outcome = if worker.denormals().are_flushed() {
-        walk_flushing(&kernel, dispatch, tiles, &mut workgroup_state)
-    } else if is_first_of_one && dispatch.grid().total() == 1 {
-        // The walk of one workgroup, which is what small dispatches are.
-        match kernel.call(&workgroup_state) {
-            0 => Ok(()),
-            code => Err(Failure {
-                workgroup_id: [0; 3],
-                code,
-            }),
-        }
-    } else {
-        walk_plain(&kernel, dispatch, tiles, &mut workgroup_state)
-    };
-    outcome.map_err(|Failure { workgroup_id, code }| {
-        DispatchError::kernel_failed(info, workgroup_id, code)
+        local_memory_size: local_memory_size as u32,
     })
 }
 
@@ -141,56 +183,6 @@ fn walk(
     })
 }
 
-/// As [`walk`] with [`Kernel::call`]. Out of line, to keep the dispatch of one workgroup small.
-#[inline(never)]
-fn walk_plain(
-    kernel: &Kernel<'_>,
-    dispatch: &Dispatch<'_>,
-    tiles: Range<u64>,
-    workgroup_state: &mut Aligned<WorkgroupState>,
-) -> Result<(), Failure> {
-    walk(dispatch, tiles, workgroup_state, |workgroup_state| {
-        kernel.call(workgroup_state)
-    })
-}
-
-/// As [`walk`] with [`Kernel::call_flushing`].
-#[inline(never)]
-fn walk_flushing(
-    kernel: &Kernel<'_>,
-    dispatch: &Dispatch<'_>,
-    tiles: Range<u64>,
-    workgroup_state: &mut Aligned<WorkgroupState>,
-) -> Result<(), Failure> {
-    walk(dispatch, tiles, workgroup_state, |workgroup_state| {
-        kernel.call_flushing(workgroup_state)
-    })
-}
-
-/// Returns the scratch memory of a function that needs some.
-#[cold]
-fn local_memory(info: &ExportInfo, worker: &mut Worker) -> Result<*mut c_void, DispatchError> {
-    match worker.local_memory(info.attributes().local_memory_byte_length) {
-        Ok(memory) => Ok(memory.as_mut_ptr().cast()),
-        Err(_) => Err(DispatchError::local_memory(info)),
-    }
-}
-
-/// Returns the function of `library` that `dispatch` was made for.
-#[inline]
-fn export_of<'a>(
-    library: &'a Library,
-    dispatch: &Dispatch<'_>,
-) -> Result<&'a Export, DispatchError> {
-    let ordinal = usize::try_from(dispatch.ordinal()).ok();
-    match ordinal.and_then(|ordinal| library.exports().get(ordinal)) {
-        // The dispatch was checked against one particular description. If that is the one of our
-        // function, by address, then the dispatch fits it.
-        Some(export) if ptr::eq(export.info(), dispatch.export()) => Ok(export),
-        _ => Err(DispatchError::other_executable(dispatch.export())),
-    }
-}
-
 /// A kernel and what all workgroups of a dispatch share.
 ///
 /// Invariant: `entry` belongs to a library whose code is mapped, `environment` is the library's, and
@@ -210,7 +202,7 @@ impl Kernel<'_> {
         let dispatch_state = &raw const self.dispatch_state.0;
         let workgroup_state = &raw const workgroup_state.0;
         // SAFETY: by the type's invariant the kernel's code is mapped and the structures are what it
-        // expects: the dispatch fits the kernel, and all three are aligned to 64 bytes and borrowed
+        // expects: the dispatch fits the kernel, and all three are aligned to 16 bytes and borrowed
         // for the call. That a kernel keeps to its ABI is what `Trust` promised.
         unsafe { (self.entry)(environment, dispatch_state, workgroup_state) }
     }

@@ -10,10 +10,10 @@ use std::ffi::{c_int, c_void};
 use hal_abi::{ImportFn, Processor, StatusCode};
 use hal_plugin::ResolvedImports;
 
-/// A structure at an address that is a multiple of 64.
+/// A structure at an address that is a multiple of 16, as kernels are compiled for (`docs/abi.md`, section 7).
 ///
-/// Kernels are compiled for 16 bytes (`docs/abi.md`, section 7); a cache line of its own is better.
-#[repr(align(64))]
+/// Not of more: the stack has this alignment anyway, and two of the structures are on it.
+#[repr(align(16))]
 #[derive(Debug)]
 pub(super) struct Aligned<T>(pub(super) T);
 

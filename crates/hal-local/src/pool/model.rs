@@ -27,7 +27,7 @@ const TILES: usize = 3;
 
 /// An executable that counts how often each workgroup ran.
 struct Counting {
-    export: ExportInfo,
+    exports: Arc<[ExportInfo]>,
     runs: [AtomicUsize; TILES],
     /// Workgroups that fail, by bit.
     failing: u8,
@@ -38,7 +38,7 @@ struct Counting {
 impl Counting {
     fn new(failing: u8) -> Arc<Self> {
         Arc::new(Self {
-            export: ExportInfo::new(0, None, ExportAttributes::default()),
+            exports: Arc::new([ExportInfo::new(0, None, ExportAttributes::default())]),
             runs: [(); TILES].map(|()| AtomicUsize::new(0)),
             failing,
             is_lent: AtomicBool::new(true),
@@ -53,12 +53,8 @@ impl Counting {
 }
 
 impl Executable for Counting {
-    fn export_count(&self) -> usize {
-        1
-    }
-
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        (ordinal == 0).then_some(&self.export)
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        &self.exports
     }
 
     fn lookup(&self, name: &[u8]) -> Result<u32, LookupError> {
@@ -78,7 +74,7 @@ impl Executable for Counting {
             if self.failing & 1 << tile != 0 {
                 let code = hal_abi::StatusCode::INTERNAL;
                 return Err(DispatchError::executable(
-                    &self.export,
+                    &self.exports[0],
                     code,
                     tile.to_string(),
                 ));

@@ -304,7 +304,7 @@ kernel! {
             ptr::from_ref(environment).addr(),
             ptr::from_ref(dispatch).addr(),
             ptr::from_ref(workgroup).addr(),
-        ].iter().filter(|address| !address.is_multiple_of(64)).count();
+        ].iter().filter(|address| !address.is_multiple_of(16)).count();
         let values = [
             dispatch.workgroup_size_x,
             dispatch.workgroup_size_y,

@@ -21,7 +21,7 @@ fn pool(threads: usize) -> PoolDispatcher {
 
 /// An executable with one function, in Rust: called for each workgroup with its number.
 struct InRust<F> {
-    export: ExportInfo,
+    exports: Arc<[ExportInfo]>,
     body: F,
 }
 
@@ -32,19 +32,18 @@ impl<F: Fn(u64, &mut Worker) -> Result<(), DispatchError> + Send + Sync + 'stati
             Some(b"in_rust".as_slice().into()),
             ExportAttributes::default(),
         );
-        Self { export, body }
+        Self {
+            exports: Arc::new([export]),
+            body,
+        }
     }
 }
 
 impl<F: Fn(u64, &mut Worker) -> Result<(), DispatchError> + Send + Sync + 'static> Executable
     for InRust<F>
 {
-    fn export_count(&self) -> usize {
-        1
-    }
-
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        (ordinal == 0).then_some(&self.export)
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        &self.exports
     }
 
     fn lookup(&self, _name: &[u8]) -> Result<u32, LookupError> {

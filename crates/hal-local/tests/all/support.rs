@@ -1,11 +1,12 @@
 //! What several tests need: aligned memory, trust, and executables of the kernels in this program.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use hal_local::{
     Binding, Dispatch, DispatchError, Dispatcher, Executable, ExecutableData, ExecutableLoader,
-    ExecutableParams, StaticLibraryLoader, Trust,
+    ExecutableParams, KernelBindings, StaticLibraryLoader, Trust,
 };
 use hal_plugin::ImportProvider;
 
@@ -109,5 +110,29 @@ pub(crate) fn dispatch(
 ) -> Result<(), DispatchError> {
     let ordinal = executable.lookup(function.as_bytes()).unwrap();
     let dispatch = Dispatch::new(executable, ordinal.into(), count, constants, bindings)?;
+    dispatcher.dispatch(executable, &dispatch)
+}
+
+/// As [`dispatch`], with bindings in the form of native kernels.
+pub(crate) fn dispatch_prepared(
+    dispatcher: &dyn Dispatcher,
+    executable: &dyn Executable,
+    function: &str,
+    count: [u32; 3],
+    constants: &[u32],
+    bindings: &[Binding<'_>],
+) -> Result<(), DispatchError> {
+    let ordinal = executable.lookup(function.as_bytes()).unwrap();
+    let mut prepared = KernelBindings::new(&bindings);
+    let given = bindings.iter().copied().map(Ok::<_, Infallible>);
+    prepared.try_fill(given).unwrap();
+    let export = executable.export(ordinal).unwrap();
+    let dispatch = Dispatch::prepared(export, count, constants, &prepared)?;
+    let found: Vec<_> = dispatch
+        .bindings()
+        .map(|binding| binding.as_ptr())
+        .collect();
+    let expected: Vec<_> = bindings.iter().map(|binding| binding.as_ptr()).collect();
+    assert_eq!(found, expected);
     dispatcher.dispatch(executable, &dispatch)
 }

@@ -3,11 +3,13 @@
 //! Those that run in the VM are loops of the program `micro` (`tests/bench/micro.mlir`): one call runs one loop, and
 //! what it costs includes the loop itself, which the scenario `loop` measures alone.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::hint::black_box;
 
 use hal_local::{
     Binding, Dispatch, Dispatcher, ExecutableData, ExecutableParams, InlineDispatcher,
+    KernelBindings,
 };
 use halite::{Program, Session, Tensor, Trust, Value};
 use vm::Buffer;
@@ -103,16 +105,16 @@ fn inline(
         let bytes = memory.as_shared().ok_or("the memory is constant")?;
         let binding = Binding::shared(bytes, None);
         let bindings = vec![binding; bindings];
-        let function = executable.lookup(kernel.as_bytes())?.into();
+        let source = bindings.as_slice();
+        let ordinal = executable.lookup(kernel.as_bytes())? as usize;
+        let exports = executable.exports();
         let count = [workgroups, 1, 1];
         for _ in 0..calls {
-            let dispatch = Dispatch::new(
-                &*executable,
-                black_box(function),
-                count,
-                &constants,
-                &bindings,
-            )?;
+            let mut prepared = KernelBindings::new(&source);
+            let filled = prepared.try_fill(source.iter().copied().map(Ok::<_, Infallible>));
+            filled.map_err(|(_, never)| never)?;
+            let export = exports.get(black_box(ordinal)).ok_or("no such function")?;
+            let dispatch = Dispatch::prepared(export, count, &constants, &prepared)?;
             dispatcher.dispatch(&*executable, &dispatch)?;
         }
         Ok(())

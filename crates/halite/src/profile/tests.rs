@@ -12,7 +12,7 @@ use super::*;
 
 /// An executable with a named and a nameless function that only count.
 struct Counting {
-    exports: [ExportInfo; 2],
+    exports: Arc<[ExportInfo]>,
     run: Arc<AtomicU64>,
 }
 
@@ -20,7 +20,7 @@ impl Counting {
     fn new() -> Self {
         let attributes = ExportAttributes::default();
         Self {
-            exports: [
+            exports: Arc::new([
                 ExportInfo::new(0, Some(b"count".as_slice().into()), attributes).with_source(Some(
                     SourceLocation {
                         path: "count.mlir".into(),
@@ -28,19 +28,15 @@ impl Counting {
                     },
                 )),
                 ExportInfo::new(1, None, attributes),
-            ],
+            ]),
             run: Arc::default(),
         }
     }
 }
 
 impl Executable for Counting {
-    fn export_count(&self) -> usize {
-        self.exports.len()
-    }
-
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        self.exports.get(ordinal as usize)
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        &self.exports
     }
 
     fn lookup(&self, _name: &[u8]) -> Result<u32, LookupError> {

@@ -86,12 +86,8 @@ struct WatchedExecutable {
 }
 
 impl Executable for WatchedExecutable {
-    fn export_count(&self) -> usize {
-        self.executable.export_count()
-    }
-
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        self.executable.export(ordinal)
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        self.executable.exports()
     }
 
     fn lookup(&self, name: &[u8]) -> Result<u32, LookupError> {

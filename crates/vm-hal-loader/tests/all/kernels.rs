@@ -34,7 +34,7 @@ pub(crate) struct Kernels {
     pub(crate) data: ExecutableData,
     pub(crate) constants: Vec<u32>,
     pub(crate) seen: Mutex<Vec<Seen>>,
-    exports: Vec<ExportInfo>,
+    exports: Arc<[ExportInfo]>,
 }
 
 impl Kernels {
@@ -68,12 +68,8 @@ impl Kernels {
 }
 
 impl Executable for Kernels {
-    fn export_count(&self) -> usize {
-        self.exports.len()
-    }
-
-    fn export(&self, ordinal: u32) -> Option<&ExportInfo> {
-        self.exports.get(ordinal as usize)
+    fn exports(&self) -> &Arc<[ExportInfo]> {
+        &self.exports
     }
 
     fn lookup(&self, name: &[u8]) -> Result<u32, LookupError> {
@@ -97,7 +93,7 @@ impl Executable for Kernels {
         tiles: Range<u64>,
         _worker: &mut Worker,
     ) -> Result<(), DispatchError> {
-        let bindings = dispatch.bindings().iter().map(|binding| {
+        let bindings = dispatch.bindings().map(|binding| {
             let owner = binding
                 .owner()
                 .and_then(|owner| owner.downcast_ref::<Arc<Buffer>>());
@@ -122,7 +118,6 @@ impl Executable for Kernels {
         }
         for byte in dispatch
             .bindings()
-            .iter()
             .filter_map(|binding| binding.as_shared())
             .flatten()
         {

@@ -247,7 +247,7 @@ fn without_attributes_in_version_0_5_counts_are_unknown() {
         binding_alignment: 64,
         ..ExportAttributes::default()
     };
-    assert_eq!(library.exports()[1].info().attributes(), &expected);
+    assert_eq!(library.exports()[1].attributes(), &expected);
     assert_eq!(expected.binding_count, None);
 }
 
@@ -259,11 +259,11 @@ fn kernels_know_where_they_come_from_if_the_library_says() {
             ..Spec::new(version, 2)
         };
         let library = spec.read().unwrap();
-        let source = |index: usize| library.exports()[index].info().source();
+        let source = |index: usize| library.exports()[index].source();
         assert_eq!(source(0).unwrap().to_string(), "src/mul.mlir:7");
         assert_eq!(source(1), None);
         let library = Spec::new(version, 1).read().unwrap();
-        assert_eq!(library.exports()[0].info().source(), None);
+        assert_eq!(library.exports()[0].source(), None);
     }
 }
 
@@ -417,7 +417,7 @@ fn a_library_without_a_table_of_names_is_accepted() {
         .unwrap();
         let error = library.lookup(b"k0").unwrap_err();
         assert_eq!(error.status_code(), StatusCode::UNAVAILABLE);
-        assert_eq!(library.exports()[1].info().name(), None);
+        assert_eq!(library.exports()[1].name(), None);
     }
 }
 
@@ -465,7 +465,7 @@ proptest! {
             let library = spec.read().unwrap();
             prop_assert_eq!(library.exports().len(), attributes.len());
             for ((index, export), &(pages, constants, bindings)) in
-                (0_u32..).zip(library.exports()).zip(&attributes)
+                (0_u32..).zip(library.exports().iter()).zip(&attributes)
             {
                 let is_newer = version == LIBRARY_VERSION_0_6;
                 let expected = ExportAttributes {
@@ -476,8 +476,8 @@ proptest! {
                     binding_alignment: 64,
                     is_sequential: false,
                 };
-                prop_assert_eq!(export.info().attributes(), &expected);
-                prop_assert_eq!(export.info().ordinal(), index);
+                prop_assert_eq!(export.attributes(), &expected);
+                prop_assert_eq!(export.ordinal(), index);
                 prop_assert_eq!(library.lookup(format!("k{index}").as_bytes()), Ok(index));
             }
         }
