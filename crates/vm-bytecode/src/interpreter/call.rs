@@ -2,7 +2,7 @@
 
 use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
 
-use super::stack::{Direction, MOVE_BIT, Registers, Stack, take_or_clone};
+use super::stack::{Direction, MOVE_BIT, REF_MASK, Registers, Stack};
 use super::{Interpreter, release_ref, set_ref};
 use crate::compile::copy;
 use crate::program::{ImportCall, InternalCall, Step, Value};
@@ -42,12 +42,16 @@ impl Interpreter<'_> {
         let Some(target) = self.instance.import(step.y) else {
             return Err(self.instance.unresolved(step.y));
         };
-        if step.a != step.b | MOVE_BIT {
-            let argument = take_or_clone(refs, step.a);
+        let (argument, result) = (usize::from(step.a & REF_MASK), usize::from(step.b));
+        if step.a & MOVE_BIT == 0 {
+            let argument = refs[argument].clone();
             set_ref(refs, step.b, argument);
+        } else if argument != result {
+            refs.swap(argument, result);
+            release_ref(refs, step.a);
         }
         self.invocation
-            .call_ref(target, &mut refs[usize::from(step.b)])
+            .call_ref(target, &mut refs[result])
             .map_err(not_deferred)
     }
 
