@@ -343,16 +343,12 @@ impl Memory {
         let overlaps =
             target_address < source_address + length && source_address < target_address + length;
         if !overlaps && self.bytes_to_word(start) == 0 && source.bytes_to_word(from.start) == 0 {
-            let whole = length - length % 8;
-            for (target, source) in self
-                .words(start)
-                .iter()
-                .zip(source.words(from.start))
-                .take(length / 8)
-            {
-                <u64 as Word>::store(target, <u64 as Word>::load(source));
-            }
-            for at in whole..length {
+            let count = length / 8;
+            copy_words(
+                &self.words(start)[..count],
+                &source.words(from.start)[..count],
+            );
+            for at in count * 8..length {
                 self.store::<u8>(start + at, source.load::<u8>(from.start + at));
             }
             return;
@@ -386,4 +382,20 @@ impl Memory {
             a[..piece] == b[..piece]
         })
     }
+}
+
+/// Copies the words of `source` to `target`, which are equally many, eight in a row: a loop of atomic accesses is not
+/// unrolled by itself.
+fn copy_words(target: &[AtomicU64], source: &[AtomicU64]) {
+    let copy = |target: &[AtomicU64], source: &[AtomicU64]| {
+        for (target, source) in target.iter().zip(source) {
+            <u64 as Word>::store(target, <u64 as Word>::load(source));
+        }
+    };
+    let ((targets, last_target), (sources, last_source)) =
+        (target.as_chunks::<8>(), source.as_chunks::<8>());
+    for (target, source) in targets.iter().zip(sources) {
+        copy(target, source);
+    }
+    copy(last_target, last_source);
 }
