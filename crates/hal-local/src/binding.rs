@@ -4,6 +4,7 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::ffi::c_void;
 use std::fmt;
+use std::hint::cold_path;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU8};
 
@@ -49,7 +50,9 @@ impl<'a> Binding<'a> {
     #[inline]
     pub fn shared(bytes: &'a [AtomicU8], owner: Option<&'a (dyn Any + Send + Sync)>) -> Self {
         // An empty slice may be at any address, which a kernel must not be given.
-        let bytes = if bytes.is_empty() { &NOWHERE.0 } else { bytes };
+        if bytes.is_empty() {
+            return Self::nowhere(owner);
+        }
         Self {
             memory: Memory::Shared(bytes),
             owner,
@@ -61,13 +64,20 @@ impl<'a> Binding<'a> {
     #[inline]
     pub fn read_only(bytes: &'a [u8], owner: Option<&'a (dyn Any + Send + Sync)>) -> Self {
         if bytes.is_empty() {
-            return Self {
-                memory: Memory::Shared(&NOWHERE.0),
-                owner,
-            };
+            return Self::nowhere(owner);
         }
         Self {
             memory: Memory::ReadOnly(bytes),
+            owner,
+        }
+    }
+
+    /// Returns a binding without bytes, which few are.
+    #[inline]
+    fn nowhere(owner: Option<&'a (dyn Any + Send + Sync)>) -> Self {
+        cold_path();
+        Self {
+            memory: Memory::Shared(&NOWHERE.0),
             owner,
         }
     }

@@ -89,11 +89,12 @@ impl<'a> Dispatch<'a> {
         if bindings.address_bits() & (attributes.binding_alignment - 1) != 0 {
             return Err(bindings.misaligned(export));
         }
-        if workgroup_count[2] > u32::from(u16::MAX) {
-            return Err(DispatchError::count_z(export, workgroup_count[2]));
+        let [x, y, z] = workgroup_count;
+        if z > u32::from(u16::MAX) {
+            return Err(DispatchError::count_z(export, z));
         }
         let Some(grid) = Grid::new(workgroup_count) else {
-            return Err(DispatchError::count_total(export, workgroup_count));
+            return Err(DispatchError::count_total(export, x, y, z));
         };
         Ok(Self {
             export,

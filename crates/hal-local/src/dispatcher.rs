@@ -48,7 +48,7 @@ impl InlineDispatcher {
 }
 
 impl Dispatcher for InlineDispatcher {
-    #[inline]
+    #[inline(always)]
     fn dispatch(
         &self,
         executable: &dyn Executable,
@@ -56,8 +56,8 @@ impl Dispatcher for InlineDispatcher {
     ) -> Result<(), DispatchError> {
         #[cfg(feature = "tracing")]
         let _span = dispatch.enter_span();
-        let mut lent = self.callers.lend(dispatch);
-        executable.run(dispatch, dispatch.tiles(), &mut lent.worker)
+        let mut lent = self.callers.lend();
+        executable.run(dispatch, dispatch.tiles(), lent.worker(dispatch))
     }
 }
 
@@ -81,23 +81,13 @@ impl Callers {
         }
     }
 
-    /// Lends a worker that nobody else uses, with memory if the function needs it and there is one that has.
+    /// Lends a worker that nobody else uses.
     #[inline]
-    pub(crate) fn lend(&self, dispatch: &Dispatch<'_>) -> Lent<'_> {
-        let worker = match dispatch.export().attributes().local_memory_byte_length {
-            0 => self.fresh(),
-            _ => self.kept(),
-        };
+    pub(crate) fn lend(&self) -> Lent<'_> {
         Lent {
             callers: self,
-            worker,
+            worker: Worker::with_identity(self.identity),
         }
-    }
-
-    // Out of line, to keep the common case small.
-    #[cold]
-    fn kept(&self) -> Worker {
-        self.idle().pop().unwrap_or_else(|| self.fresh())
     }
 
     #[cold]
@@ -108,18 +98,32 @@ impl Callers {
     fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    #[inline]
-    fn fresh(&self) -> Worker {
-        Worker::with_identity(self.identity)
-    }
 }
 
 /// A worker for one dispatch, which is kept afterwards if it has memory.
 #[derive(Debug)]
 pub(crate) struct Lent<'a> {
     callers: &'a Callers,
-    pub(crate) worker: Worker,
+    worker: Worker,
+}
+
+impl Lent<'_> {
+    /// Returns the worker, with memory if `dispatch` needs it and there is one that has.
+    #[inline]
+    pub(crate) fn worker(&mut self, dispatch: &Dispatch<'_>) -> &mut Worker {
+        if dispatch.export().attributes().local_memory_byte_length != 0 {
+            self.take_kept();
+        }
+        &mut self.worker
+    }
+
+    /// Takes a worker that has memory, if there is one. Out of line, to keep the common case small.
+    #[cold]
+    fn take_kept(&mut self) {
+        if let Some(kept) = self.callers.idle().pop() {
+            self.worker = kept;
+        }
+    }
 }
 
 impl Drop for Lent<'_> {

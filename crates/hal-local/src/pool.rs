@@ -150,7 +150,8 @@ impl Dispatcher for PoolDispatcher {
     ) -> Result<(), DispatchError> {
         #[cfg(feature = "tracing")]
         let _span = dispatch.enter_span();
-        let worker = &mut self.callers.lend(dispatch).worker;
+        let mut lent = self.callers.lend();
+        let worker = lent.worker(dispatch);
         let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
         if alone || dispatch.tiles().end <= 1 {
             return job::run_guarded(executable, dispatch, dispatch.tiles(), worker);

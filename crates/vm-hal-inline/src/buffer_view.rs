@@ -151,31 +151,34 @@ impl BufferView {
     }
 
     /// Checks that the elements lie in the buffer, if they are dense.
-    #[inline]
+    #[inline(always)]
     fn check_size(&self) -> Result<(), BufferViewError> {
-        if self.encoding_type != EncodingType::DENSE_ROW_MAJOR {
+        let length = self.buffer.length();
+        let required = || self.element_type.dense_byte_length(&self.shape);
+        if self.encoding_type != EncodingType::DENSE_ROW_MAJOR
+            || self.element_type.bit_count() != 0
+                && required().is_some_and(|required| required <= length)
+        {
             return Ok(());
         }
-        if self.element_type.bit_count() == 0 {
-            let element_type = self.element_type;
-            return Err(BufferViewError::Unsized { element_type });
-        }
-        match self.element_type.dense_byte_length(&self.shape) {
-            Some(required) if required <= self.buffer.length() => Ok(()),
-            required => Err(self.size_error(required)),
-        }
+        Err(self.size_error())
     }
 
+    /// Returns why the elements do not lie in the buffer.
     #[cold]
-    fn size_error(&self, required: Option<usize>) -> BufferViewError {
-        match required {
+    fn size_error(&self) -> BufferViewError {
+        let element_type = self.element_type;
+        if element_type.bit_count() == 0 {
+            return BufferViewError::Unsized { element_type };
+        }
+        match element_type.dense_byte_length(&self.shape) {
             Some(required) => BufferViewError::TooLarge {
                 required,
                 available: self.buffer.length(),
             },
             None => BufferViewError::Overflow {
                 shape: Spelled(&self.shape).to_string(),
-                element_type: self.element_type,
+                element_type,
             },
         }
     }

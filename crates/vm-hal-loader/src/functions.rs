@@ -116,26 +116,29 @@ pub(crate) fn dispatch_by_id(services: &Services, call: &mut Call<'_, '_>) -> Re
 /// copied once more.
 #[inline(always)]
 fn dispatch(services: &Services, call: &mut Call<'_, '_>, abi: DispatchAbi) -> Result<()> {
-    let block = &call.arguments;
+    let block = call.arguments;
     let arguments = parse_dispatch(block.words(), abi)?;
     let executable: &HalExecutable = block
         .resolve(arguments.executable)?
         .as_object(&EXECUTABLE_TYPE)?;
-    let count = arguments.workgroup_count;
-    if (count[0] | count[1] | count[2]).cast_signed() < 0 {
-        return Err(negative_count(count));
+    let [x, y, z] = arguments.workgroup_count;
+    if (x | y | z).cast_signed() < 0 {
+        return Err(negative_count(x, y, z));
     }
 
-    let passed = PassedBindings { block, abi };
+    let passed = PassedBindings {
+        block: &call.arguments,
+        abi,
+    };
     let mut bindings = KernelBindings::new(&passed);
-    let bound = arguments.bindings().map(|argument| bind(block, argument));
+    let bound = arguments.bindings().map(|argument| bind(&block, argument));
     if let Err((index, trap)) = bindings.try_fill(bound) {
         return Err(binding_failure(index, &trap));
     }
     let Some(export) = executable.export(arguments.function) else {
         return Err(no_function(arguments.function, executable));
     };
-    match Dispatch::prepared(export, count, arguments.constants, &bindings) {
+    match Dispatch::prepared(export, [x, y, z], arguments.constants, &bindings) {
         Ok(dispatch) => services
             .runner
             .dispatch(&**executable.executable(), &dispatch)
@@ -189,8 +192,8 @@ fn no_function(id: u64, executable: &HalExecutable) -> Trap {
 }
 
 #[cold]
-fn negative_count(count: [u32; 3]) -> Trap {
-    let [x, y, z] = count.map(u32::cast_signed);
+fn negative_count(x: u32, y: u32, z: u32) -> Trap {
+    let [x, y, z] = [x, y, z].map(u32::cast_signed);
     Trap::out_of_range(format!(
         "workgroup counts [{x}, {y}, {z}] are out of range: none may be negative"
     ))

@@ -9,6 +9,7 @@
 //! with [`CONSTANT_REF`], or [`NULL_REF`], and the other three are zero. A call can so borrow the refs of its caller, and
 //! the constants of its caller's module, without counting them.
 
+use core::hint::cold_path;
 use std::sync::Arc;
 
 use crate::{
@@ -108,6 +109,8 @@ impl<'a> ArgumentBlock<'a> {
         if let Some(reference) = self.refs.get(index as usize) {
             return Ok(reference);
         }
+        // Less likely, so that the other way is the straight one.
+        cold_path();
         match self.constants.get((index ^ CONSTANT_REF) as usize) {
             Some(reference) => Ok(reference),
             None if index == NULL_REF => Ok(&Ref::Null),

@@ -246,10 +246,10 @@ impl DispatchError {
     }
 
     #[cold]
-    pub(super) fn count_total(export: &ExportInfo, count: [u32; 3]) -> Self {
+    pub(super) fn count_total(export: &ExportInfo, x: u32, y: u32, z: u32) -> Self {
         Self::CountTotal {
             export: export.to_string(),
-            count,
+            count: [x, y, z],
         }
     }
 

@@ -161,10 +161,15 @@ impl State {
     /// Returns a free buffer of this length and alignment, which then is free no more.
     #[inline]
     fn take(&mut self, length: usize, alignment: usize) -> Option<Arc<Buffer>> {
-        let is_it = |class: &Class| class.length == length && class.alignment == alignment;
-        if !self.classes.get(self.last).is_some_and(is_it) {
-            self.last = *self.indices.get(&(length, alignment))?;
+        match self.classes.get_mut(self.last) {
+            Some(class) if class.length == length && class.alignment == alignment => class.take(),
+            _ => self.take_of_another_class(length, alignment),
         }
+    }
+
+    #[cold]
+    fn take_of_another_class(&mut self, length: usize, alignment: usize) -> Option<Arc<Buffer>> {
+        self.last = *self.indices.get(&(length, alignment))?;
         self.classes.get_mut(self.last)?.take()
     }
 
@@ -230,6 +235,14 @@ impl Class {
     /// Returns a free buffer, which then is free no more.
     #[inline]
     fn take(&mut self) -> Option<Arc<Buffer>> {
+        match self.buffers.get(self.last) {
+            Some(last) if is_free(last) => Some(Arc::clone(last)),
+            _ => self.take_another(),
+        }
+    }
+
+    #[cold]
+    fn take_another(&mut self) -> Option<Arc<Buffer>> {
         for _ in 0..self.buffers.len().min(PROBES) {
             let (last, buffer) = match self.buffers.get(self.last) {
                 Some(buffer) => (self.last, buffer),
