@@ -9,7 +9,8 @@
 //!   their behavior when loading them), or through a unique reference.
 //!
 //! Accesses are relaxed atomic operations of the widest width that the address allows. On the machines Halite runs on
-//! they compile to plain moves; they are what keeps two sessions that share a buffer free of undefined behavior.
+//! they compile to plain moves; they are what keeps two sessions that share a buffer free of data races. (Not proven:
+//! what accesses of different widths to one place give when they race; see `docs/safety.md`.)
 
 #![expect(
     unsafe_code,
