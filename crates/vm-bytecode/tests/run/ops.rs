@@ -7,7 +7,7 @@ use vm::{Atom, Context, InvocationOptions, Ref, Result, StatusCode, Tracer, Valu
 use vm_bytecode::{BytecodeModule, Opcode};
 
 use crate::cases::{Case, Outcome, Table};
-use crate::setup::{TableModules, call_with, lookup, path};
+use crate::setup::{TableModules, call_prepared, call_with, lookup, path};
 
 /// Names of all tables.
 const TABLES: [&str; 12] = [
@@ -139,7 +139,7 @@ fn spelled(found: &Result<Vec<Value>>) -> String {
 /// The most times that imports of one case answer `DEFERRED`.
 const MAX_DEFERRALS: u64 = 16;
 
-/// Runs the cases of a table fused, counted and traced, and with one instruction less than they need.
+/// Runs the cases of a table fused, as prepared calls, counted and traced, and with one instruction less than they need.
 fn check(name: &str) {
     let table = table(name);
     let modules = TableModules::load(name, &table);
@@ -162,6 +162,11 @@ fn check(name: &str) {
             ));
             continue;
         }
+        let prepared = {
+            let context = modules.context();
+            let arguments = arguments(&context, case);
+            call_prepared(&context, &case.function, arguments)
+        };
         let counter = Counter::default();
         let traced = run(InvocationOptions {
             fuel: None,
@@ -179,6 +184,7 @@ fn check(name: &str) {
         };
         let needed = (traced_count..traced_count + MAX_DEFERRALS).find(is_enough);
         let place = format!("{name}.cases:{}", case.line);
+        assert_eq!(spelled(&prepared), spelled(&fused), "{place}, prepared");
         assert_eq!(spelled(&traced), spelled(&fused), "{place}, traced");
         let needed = needed.unwrap_or_else(|| panic!("{place}, counted: not as fused"));
         let starved = run(fuel(needed - 1)).unwrap_err();

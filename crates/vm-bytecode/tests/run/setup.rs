@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vm::{
-    Context, Function, ImportTarget, InvocationOptions, Module, Ref, Result, StatusCode, Value,
+    Context, Function, ImportTarget, InvocationOptions, Module, PreparedCall, Ref, Result,
+    StatusCode, Value,
 };
 use vm_bytecode::BytecodeModule;
 
@@ -134,6 +135,21 @@ pub(crate) fn call_with(
 ) -> Result<Vec<Value>> {
     let function = lookup(context, function);
     context.invoke_with(&function, arguments.iter().cloned(), options)
+}
+
+/// Calls as [`call`], with a call that was prepared for the function.
+pub(crate) fn call_prepared(
+    context: &Context,
+    function: &str,
+    arguments: Vec<Value>,
+) -> Result<Vec<Value>> {
+    let function = lookup(context, function);
+    let mut call = PreparedCall::new(&function);
+    for (index, argument) in arguments.into_iter().enumerate() {
+        call.set(index, argument)?;
+    }
+    let results = context.call_prepared(&function, &mut call, InvocationOptions::default())?;
+    Ok(results.collect())
 }
 
 /// Returns a function of the newest module.
