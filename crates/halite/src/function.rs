@@ -4,9 +4,7 @@
 use core::cell::Cell;
 use core::fmt;
 
-use vm::{
-    Atom, CallingConvention, Context, InvocationOptions, Item, PreparedCall, Trap, Value as VmValue,
-};
+use vm::{Atom, CallingConvention, Context, InvocationOptions, Item, PreparedCall, Trap};
 
 use crate::signature::DeclaredTensor;
 use crate::text::Parameter;
@@ -141,7 +139,7 @@ impl Function<'_> {
             let passed = if let Value::Tensor(tensor) = argument {
                 let accepts = |declared: &DeclaredTensor| declared.accepts(tensor);
                 declared.as_ref().is_none_or(accepts)
-                    && call.set(index, VmValue::Ref(tensor.to_ref())).is_ok()
+                    && call.set_ref(index, tensor.to_ref()).is_ok()
             } else {
                 pass_other(index, argument, declared.is_some(), call)
             };

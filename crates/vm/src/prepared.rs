@@ -96,12 +96,11 @@ impl PreparedCall {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the function takes no such value at `index`.
-    #[inline(always)]
     pub fn set(&mut self, index: usize, value: Value) -> Result<()> {
-        let Values { numbers, refs } = &mut self.arguments;
+        let numbers = &mut self.arguments.numbers;
         let slot = self.argument_slots.get(index).copied().flatten();
         match (slot, value) {
-            (Some(Slot::Ref(at)), Value::Ref(reference)) => put(&mut refs[at], reference),
+            (_, Value::Ref(reference)) => return self.set_ref(index, reference),
             (Some(Slot::I32(at)), Value::I32(value)) => numbers[at] = value.cast_unsigned(),
             (Some(Slot::F32(at)), Value::F32(value)) => numbers[at] = value.to_bits(),
             (Some(Slot::I64(at)), Value::I64(value)) => {
@@ -110,9 +109,24 @@ impl PreparedCall {
             (Some(Slot::F64(at)), Value::F64(value)) => {
                 numbers[at..at + 2].copy_from_slice(&halves(value.to_bits()));
             }
-            (_, value) => return Err(self.unfit(index, &value)),
+            (_, value) => return Err(self.unfit(index, value.atom())),
         }
         Ok(())
+    }
+
+    /// Sets an argument of the next call that is a ref.
+    ///
+    /// # Errors
+    /// As [`PreparedCall::set`].
+    #[inline]
+    pub fn set_ref(&mut self, index: usize, reference: Ref) -> Result<()> {
+        match self.argument_slots.get(index) {
+            Some(&Some(Slot::Ref(at))) => {
+                put(&mut self.arguments.refs[at], reference);
+                Ok(())
+            }
+            _ => Err(self.unfit(index, Atom::Ref)),
+        }
     }
 
     /// Releases the refs among the arguments.
@@ -185,10 +199,10 @@ impl PreparedCall {
     }
 
     #[cold]
-    fn unfit(&self, index: usize, value: &Value) -> Trap {
+    fn unfit(&self, index: usize, found: Atom) -> Trap {
         let convention = &self.convention;
         let items = convention.arguments();
-        let found = value.atom().letter();
+        let found = found.letter();
         Trap::invalid_argument(match items.get(index) {
             None => format!("`{convention}` takes only {} values", items.len()),
             Some(Item::Span(_)) => format!("argument {index} of `{convention}` is a span"),
