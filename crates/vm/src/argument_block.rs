@@ -417,7 +417,7 @@ impl ArgumentWriter {
 #[derive(Debug, Default)]
 pub struct Results {
     words: Vec<u32>,
-    /// Those from `ref_count` on are null, but for refs that [`Results::take_refs`] was not asked for.
+    /// Those from `ref_count` on are null, but for what was left by who had them from [`Results::take_refs`].
     refs: Vec<Ref>,
     ref_count: usize,
 }
@@ -513,6 +513,13 @@ impl Results {
         self.words.clear();
     }
 
+    /// Returns whether there are so many words and so many refs.
+    #[must_use]
+    #[inline]
+    pub fn are(&self, word_count: usize, ref_count: usize) -> bool {
+        self.words.len() == word_count && self.ref_count == ref_count
+    }
+
     /// Takes the ref at `index` and leaves null; null when there is none.
     #[inline]
     pub fn take_ref(&mut self, index: usize) -> Ref {
@@ -522,11 +529,12 @@ impl Results {
             .unwrap_or_default()
     }
 
-    /// Takes the refs in order and leaves none. What is not taken from the iterator is released later.
+    /// Removes the refs, which the caller takes out of their places, in order; the words stay. What is left in a place is
+    /// released later.
     #[inline]
-    pub fn take_refs(&mut self) -> impl Iterator<Item = Ref> + use<'_> {
+    pub fn take_refs(&mut self) -> &mut [Ref] {
         let count = core::mem::take(&mut self.ref_count);
-        self.refs[..count].iter_mut().map(core::mem::take)
+        &mut self.refs[..count]
     }
 
     /// Takes the results as values of `convention`.

@@ -2,7 +2,7 @@
 
 use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
 
-use super::stack::{Direction, MOVE_BIT, REF_MASK, Registers, Stack};
+use super::stack::{Direction, MOVE_BIT, REF_MASK, Registers, Stack, release};
 use super::{Interpreter, release_ref, set_ref};
 use crate::compile::copy;
 use crate::program::{ImportCall, InternalCall, Step, Value};
@@ -144,9 +144,7 @@ impl Interpreter<'_> {
         if call.is_plain && results.is_empty() {
             return Ok(());
         }
-        if results.words().len() != call.result_words.len()
-            || results.refs().len() != call.result_refs.len()
-        {
+        if !results.are(call.result_words.len(), call.result_refs.len()) {
             results.clear();
             return Err(self.instance.wrong_results(call.import));
         }
@@ -158,8 +156,10 @@ impl Interpreter<'_> {
             registers.set_word(register, word);
         }
         results.clear_words();
-        for (&register, value) in call.result_refs.iter().zip(results.take_refs()) {
-            set_ref(refs, register, value);
+        for (&register, result) in call.result_refs.iter().zip(results.take_refs()) {
+            let slot = &mut refs[usize::from(register & REF_MASK)];
+            release(slot);
+            core::mem::swap(slot, result);
         }
         Ok(())
     }
