@@ -437,11 +437,13 @@ impl BytecodeInstance {
         caller: &mut impl Caller,
     ) -> Result<()> {
         invocation.check_interrupt()?;
-        if invocation.fuel().is_some() || invocation.tracer().is_some() {
-            let program = self.module.plain_program();
-            return self.run::<Metered>(program, ordinal, invocation, caller);
-        }
-        self.run::<Fast>(&self.module.program, ordinal, invocation, caller)
+        invocation.nest(|| {
+            if invocation.fuel().is_some() || invocation.tracer().is_some() {
+                let program = self.module.plain_program();
+                return self.run::<Metered>(program, ordinal, invocation, caller);
+            }
+            self.run::<Fast>(&self.module.program, ordinal, invocation, caller)
+        })
     }
 
     #[inline]

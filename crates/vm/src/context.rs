@@ -13,8 +13,8 @@ use crate::{
 
 /// How deep calls may nest from module to module and through native functions that call back in.
 ///
-/// Calls inside a bytecode module do not count: they have a stack of their own. Each level here uses the thread's
-/// stack, which this keeps from overflowing.
+/// A call of a bytecode module from outside counts, and one that a native function makes; calls inside a bytecode module do
+/// not: they have a stack of their own. Each level here uses the thread's stack, which this keeps from overflowing.
 pub const MAX_CALL_DEPTH: u32 = 64;
 
 /// Modules linked together and their state.
@@ -489,13 +489,14 @@ impl<'a> Invocation<'a> {
         arguments: ArgumentBlock<'_>,
         results: &mut Results,
     ) -> Result<()> {
-        self.call_or_resume(target, arguments, results, false)
+        self.nest(|| self.call_or_resume(target, arguments, results, false))
     }
 
-    /// Calls as [`Invocation::call`]; `resuming` tells the callee that it answered `DEFERRED` before.
+    /// Calls as [`Invocation::call`], without counting how deep calls nest, which a module that calls imports does for
+    /// itself with [`Invocation::nest`]; `resuming` tells the callee that it answered `DEFERRED` before.
     ///
     /// # Errors
-    /// As [`Invocation::call`].
+    /// Fails as the function does.
     #[inline]
     pub fn call_or_resume(
         &self,
@@ -510,26 +511,31 @@ impl<'a> Invocation<'a> {
             invocation: self,
             resuming,
         };
-        self.nest(target, |instance| instance.call(target.ordinal, &mut call))
+        self.instance(target)?.call(target.ordinal, &mut call)
     }
 
     /// Calls an export of an instance of the context whose calling convention is `0r_r`: `value` is its argument, and then
-    /// its result.
+    /// its result. How deep calls nest is not counted, as by [`Invocation::call_or_resume`].
     ///
     /// # Errors
-    /// As [`Invocation::call`]; `INTERNAL` when the function gives anything else than a ref.
+    /// Fails as the function does; `INTERNAL` when it gives anything else than a ref.
     #[inline]
     pub fn call_ref(&self, target: ImportTarget, value: &mut Ref) -> Result<()> {
-        self.nest(target, |instance| {
-            instance.call_ref(target.ordinal, value, self)
-        })
+        self.instance(target)?.call_ref(target.ordinal, value, self)
     }
 
     #[inline]
     fn call_prepared(&self, target: ImportTarget, call: &mut PreparedCall) -> Result<()> {
-        self.nest(target, |instance| {
-            instance.call_prepared(target.ordinal, call, self)
-        })
+        self.instance(target)?
+            .call_prepared(target.ordinal, call, self)
+    }
+
+    #[inline]
+    fn instance(&self, target: ImportTarget) -> Result<&dyn Instance> {
+        match self.instances.get(target.instance) {
+            Some(instance) => Ok(&**instance),
+            None => Err(foreign()),
+        }
     }
 
     /// Returns whether a caller may remember what an export gives: see [`Instance::is_pure`].
@@ -540,22 +546,18 @@ impl<'a> Invocation<'a> {
             .is_some_and(|instance| instance.is_pure(target.ordinal))
     }
 
-    /// Makes a call of an export one level below the present one.
+    /// Does `work` one level of calls below the present one: what may call others and be called by them again.
+    ///
+    /// # Errors
+    /// Fails as `work` does; `RESOURCE_EXHAUSTED` when calls nest deeper than [`MAX_CALL_DEPTH`].
     #[inline]
-    fn nest(
-        &self,
-        target: ImportTarget,
-        call: impl FnOnce(&dyn Instance) -> Result<()>,
-    ) -> Result<()> {
-        let Some(instance) = self.instances.get(target.instance) else {
-            return Err(foreign());
-        };
+    pub fn nest<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let depth = self.depth.get();
         if depth >= MAX_CALL_DEPTH {
             return Err(too_deep());
         }
         self.depth.set(depth + 1);
-        let outcome = call(&**instance);
+        let outcome = work();
         self.depth.set(depth);
         outcome
     }
