@@ -144,14 +144,21 @@ impl<'a> Dispatch<'a> {
         &self.bindings
     }
 
-    /// Enters the span of running the dispatch. When nobody listens, this is one comparison.
-    #[cfg(feature = "tracing")]
-    #[inline]
-    pub(crate) fn enter_span(&self) -> Option<tracing::span::EnteredSpan> {
-        use tracing::level_filters::LevelFilter;
+    /// Does `work` in the span of running the dispatch. When nobody listens, this is one comparison.
+    #[inline(always)]
+    pub(crate) fn in_span<T>(&self, work: impl FnOnce() -> T) -> T {
+        #[cfg(feature = "tracing")]
+        if tracing::level_filters::LevelFilter::current() >= tracing::Level::DEBUG {
+            return self.in_entered_span(work);
+        }
+        work()
+    }
 
-        let span = || tracing::debug_span!("dispatch", kernel = %self.export, workgroups = self.grid.total());
-        (LevelFilter::current() >= LevelFilter::DEBUG).then(|| span().entered())
+    #[cfg(feature = "tracing")]
+    #[cold]
+    fn in_entered_span<T>(&self, work: impl FnOnce() -> T) -> T {
+        let workgroups = self.grid.total();
+        tracing::debug_span!("dispatch", kernel = %self.export, workgroups).in_scope(work)
     }
 
     /// Returns the numbers of all workgroups.

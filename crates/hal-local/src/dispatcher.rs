@@ -54,10 +54,10 @@ impl Dispatcher for InlineDispatcher {
         executable: &dyn Executable,
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError> {
-        #[cfg(feature = "tracing")]
-        let _span = dispatch.enter_span();
-        let mut lent = self.callers.lend();
-        executable.run(dispatch, dispatch.tiles(), lent.worker(dispatch))
+        dispatch.in_span(|| {
+            let mut lent = self.callers.lend();
+            executable.run(dispatch, dispatch.tiles(), lent.worker(dispatch))
+        })
     }
 }
 

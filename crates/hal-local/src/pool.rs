@@ -148,15 +148,15 @@ impl Dispatcher for PoolDispatcher {
         executable: &dyn Executable,
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError> {
-        #[cfg(feature = "tracing")]
-        let _span = dispatch.enter_span();
-        let mut lent = self.callers.lend();
-        let worker = lent.worker(dispatch);
-        let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
-        if alone || dispatch.tiles().end <= 1 {
-            return job::run_guarded(executable, dispatch, dispatch.tiles(), worker);
-        }
-        self.dispatch_tiles(executable, dispatch, worker)
+        dispatch.in_span(|| {
+            let mut lent = self.callers.lend();
+            let worker = lent.worker(dispatch);
+            let alone = self.threads.is_empty() || dispatch.export().attributes().is_sequential;
+            if alone || dispatch.tiles().end <= 1 {
+                return job::run_guarded(executable, dispatch, dispatch.tiles(), worker);
+            }
+            self.dispatch_tiles(executable, dispatch, worker)
+        })
     }
 }
 

@@ -465,10 +465,15 @@ impl Results {
     }
 
     /// Appends a ref, which the caller of the function then owns.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::mem_forget,
+        reason = "null owns nothing; its drop would be a call"
+    )]
     pub fn push_ref(&mut self, reference: impl Into<Ref>) {
         let reference = reference.into();
         match self.refs.get_mut(self.ref_count) {
+            Some(slot) if slot.is_null() => core::mem::forget(core::mem::replace(slot, reference)),
             Some(slot) => *slot = reference,
             None => self.refs.push(reference),
         }

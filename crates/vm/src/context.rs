@@ -308,8 +308,15 @@ impl Context {
         arguments: impl IntoIterator<Item = Value>,
         options: InvocationOptions<'_>,
     ) -> Result<Vec<Value>> {
-        #[cfg(feature = "tracing")]
-        let _span = function.enter_span();
+        function.in_span(|| self.invoke_in_span(function, arguments, options))
+    }
+
+    fn invoke_in_span(
+        &self,
+        function: &Function,
+        arguments: impl IntoIterator<Item = Value>,
+        options: InvocationOptions<'_>,
+    ) -> Result<Vec<Value>> {
         let mut scratch = self.idle_scratch.take().unwrap_or_default();
         scratch.results.clear();
         let values = scratch
@@ -356,12 +363,11 @@ impl Context {
         call: &'c mut PreparedCall,
         options: InvocationOptions<'_>,
     ) -> Result<impl ExactSizeIterator<Item = Value> + use<'c>> {
-        #[cfg(feature = "tracing")]
-        let _span = function.enter_span();
         let outcome = match call.fits(&function.export.convention) {
-            true => self
-                .invocation(options)
-                .call_prepared(function.target, call),
+            true => function.in_span(|| {
+                self.invocation(options)
+                    .call_prepared(function.target, call)
+            }),
             false => Err(other_convention(function)),
         };
         match outcome {
@@ -454,14 +460,20 @@ impl Function {
         self.export.attribute(key)
     }
 
-    /// Enters the span of a call. When nobody listens, this is one comparison.
-    #[cfg(feature = "tracing")]
-    #[inline]
-    fn enter_span(&self) -> Option<tracing::span::EnteredSpan> {
-        use tracing::level_filters::LevelFilter;
+    /// Does `work` in the span of a call. When nobody listens, this is one comparison.
+    #[inline(always)]
+    fn in_span<T>(&self, work: impl FnOnce() -> T) -> T {
+        #[cfg(feature = "tracing")]
+        if tracing::level_filters::LevelFilter::current() >= tracing::Level::DEBUG {
+            return self.in_entered_span(work);
+        }
+        work()
+    }
 
-        let span = || tracing::debug_span!("invoke", function = self.name());
-        (LevelFilter::current() >= LevelFilter::DEBUG).then(|| span().entered())
+    #[cfg(feature = "tracing")]
+    #[cold]
+    fn in_entered_span<T>(&self, work: impl FnOnce() -> T) -> T {
+        tracing::debug_span!("invoke", function = self.name()).in_scope(work)
     }
 }
 
