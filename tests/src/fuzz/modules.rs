@@ -1,5 +1,6 @@
 //! Bytecode modules: the container, the verifier, and whole programs without native code.
 
+use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::memory::with_largest_block;
 
 /// The largest block that a program gets: what it does with larger ones takes time and shows nothing more.
 pub(super) const LARGEST_BLOCK: usize = 1 << 20;
+
+/// Longer than the text of any result: lists are written up to a number of elements, 16 of each tensor among them.
+const LONGEST_TEXT: usize = 1 << 28;
 
 /// The container alone.
 pub(super) fn archive(input: &[u8]) -> Outcome {
@@ -97,12 +101,24 @@ pub(super) fn session(input: &[u8]) -> Outcome {
             };
             if let Ok(results) = function.invoke_with(&arguments, options) {
                 for result in results {
-                    let _ = halite::text::write_value(&mut String::new(), &result, 16);
+                    let _ = halite::text::write_value(&mut Discarded(0), &result, 16);
                 }
             }
         }
         Outcome::Ran
     })
+}
+
+/// Takes text and keeps its length only: a list in a list is written wherever it is, so that the text of a few small lists
+/// may be longer than any block that a program gets.
+struct Discarded(usize);
+
+impl fmt::Write for Discarded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        assert!(self.0 <= LONGEST_TEXT, "a result takes endless text");
+        Ok(())
+    }
 }
 
 /// Interrupts what has not ended after a second, unless it is dropped before.
