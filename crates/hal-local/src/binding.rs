@@ -151,7 +151,9 @@ impl fmt::Debug for Binding<'_> {
 
 /// Where the bindings of a dispatch come from, for executables that want more than addresses and lengths.
 ///
-/// Implement it to use [`KernelBindings`]: native kernels, which most dispatches are for, never ask.
+/// Implement it to use [`KernelBindings`]: native kernels, which most dispatches are for, never ask. It gives the bindings
+/// that were filled, whenever it is asked; from one that does not, errors and executables that are not native code learn of
+/// other memory than native kernels get.
 pub trait BindingSource: Sync {
     /// Returns the binding with this index, or `None` past the last one.
     fn binding(&self, index: usize) -> Option<Binding<'_>>;
@@ -163,7 +165,7 @@ pub trait BindingSource: Sync {
 /// [`Binding`] does as well and is copied into one. It takes no memory but its own, which is on the stack.
 ///
 /// Invariant: the first `count` addresses and lengths, but at most [`MAX_BINDINGS`], were written; each two are those of
-/// a [`Binding`] that lives as long as `'a`.
+/// a [`Binding`] that lives as long as `'a`. `address_bits` has the bits of those addresses.
 pub struct KernelBindings<'a> {
     source: &'a dyn BindingSource,
     count: usize,
@@ -199,6 +201,8 @@ impl<'a> KernelBindings<'a> {
         &mut self,
         bindings: impl ExactSizeIterator<Item = Result<Binding<'a>, E>>,
     ) -> Result<(), (usize, E)> {
+        // Until all are there, there are none: a call that fails half way leaves slots of two.
+        (self.count, self.address_bits) = (0, 0);
         let given = bindings.len();
         let (Some(addresses), Some(lengths)) = (
             self.addresses.get_mut(..given),

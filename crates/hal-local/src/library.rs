@@ -27,7 +27,8 @@ pub(crate) const MAX_TABLE_COUNT: usize = 1 << 16;
 /// An executable library that was checked.
 ///
 /// Invariant: each export's [`ExportInfo::ordinal`] is its index, and its attributes are within the
-/// limits of the ABI. Each kernel is what the export of its index describes. The kernels may be called while the code they came from is mapped.
+/// limits of the ABI. Each kernel is what the export of its index describes. The kernels may be
+/// called while the code they came from is mapped.
 #[derive(Debug)]
 pub(crate) struct Library {
     name: String,

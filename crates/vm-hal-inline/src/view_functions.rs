@@ -34,7 +34,7 @@ pub(crate) fn create(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> 
     let buffer = part(buffer, offset, length)?;
     let (element_type, encoding_type) = (arguments.element_type, arguments.encoding_type);
     let view = BufferView::with_shape(buffer, element_type, encoding_type, shape)?;
-    call.results.push_ref(Ref::object(view));
+    call.results.push_ref(view.into_ref());
     Ok(())
 }
 

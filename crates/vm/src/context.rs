@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::module::RefTypes;
@@ -21,6 +21,8 @@ pub const MAX_CALL_DEPTH: u32 = 64;
 ///
 /// Used by one thread at a time; may move to another between calls. Modules are shared with other contexts.
 pub struct Context {
+    /// Tells contexts of a process apart.
+    id: u64,
     instances: Vec<Box<dyn Instance>>,
     modules: Vec<Arc<dyn Module>>,
     interrupt: InterruptHandle,
@@ -39,6 +41,8 @@ struct Scratch {
 /// A function of a module of a context, looked up once and called often.
 #[derive(Clone, Debug)]
 pub struct Function {
+    /// The context it was looked up in.
+    context: u64,
     target: ImportTarget,
     export: Export,
 }
@@ -111,7 +115,9 @@ impl ContextBuilder {
     /// `NOT_FOUND` when a required dependency or import is missing or a dependency is too old, `INTERNAL` when an
     /// import and an export differ in their calling convention, and as the initializers fail.
     pub fn build(self) -> Result<Context> {
+        static CONTEXTS: AtomicU64 = AtomicU64::new(0);
         let mut context = Context {
+            id: CONTEXTS.fetch_add(1, Ordering::Relaxed),
             instances: Vec::with_capacity(self.modules.len()),
             modules: Vec::with_capacity(self.modules.len()),
             interrupt: self.interrupt,
@@ -274,6 +280,7 @@ impl Context {
             {
                 let target = ImportTarget { instance, ordinal };
                 return Ok(Function {
+                    context: self.id,
                     target,
                     export: export.clone(),
                 });
@@ -346,6 +353,9 @@ impl Context {
         results: &mut Results,
         options: InvocationOptions<'_>,
     ) -> Result<()> {
+        if function.context != self.id {
+            return Err(foreign());
+        }
         self.invocation(options)
             .call(function.target, arguments, results)
     }
@@ -364,6 +374,7 @@ impl Context {
         options: InvocationOptions<'_>,
     ) -> Result<impl ExactSizeIterator<Item = Value> + use<'c>> {
         let outcome = match call.fits(&function.export.convention) {
+            _ if function.context != self.id => Err(foreign()),
             true => function.in_span(|| {
                 self.invocation(options)
                     .call_prepared(function.target, call)
@@ -527,7 +538,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// Calls an export of an instance of the context whose calling convention is `0r_r`: `value` is its argument, and then
-    /// its result. How deep calls nest is not counted, as by [`Invocation::call_or_resume`].
+    /// its result. How deep calls nest is not counted, as by [`Invocation::call_or_resume`]: the caller does.
     ///
     /// # Errors
     /// Fails as the function does; `INTERNAL` when it gives anything else than a ref.

@@ -81,7 +81,8 @@ pub trait Instance: Send + fmt::Debug {
         Ok(())
     }
 
-    /// Calls the export with this ordinal.
+    /// Calls the export with this ordinal. An instance that then calls imports with [`Invocation::call_or_resume`] does so
+    /// inside [`Invocation::nest`], which keeps calls from nesting without end.
     ///
     /// # Errors
     /// Fails as the function does. Results pushed before a failure are ignored.

@@ -129,9 +129,11 @@ impl PreparedCall {
         }
     }
 
-    /// Releases the refs among the arguments.
+    /// Releases the refs among the arguments, and those among the results that nobody took: they stay until then, or until
+    /// the next call.
     pub fn release_refs(&mut self) {
         self.arguments.refs.fill(Ref::Null);
+        self.results.refs.fill(Ref::Null);
     }
 
     /// Returns the arguments, for the function that is called: the words of the numbers in order, the low one first and that
@@ -167,6 +169,9 @@ impl PreparedCall {
         invocation: &Invocation<'_>,
         function: impl FnOnce(&mut Call<'_, '_>) -> Result<()>,
     ) -> Result<()> {
+        // A function that panicked may have left something.
+        self.block.clear();
+        self.block_results.clear();
         for slot in &self.argument_slots {
             match slot {
                 Some(slot) => self.block.push(self.arguments.take(*slot)),
@@ -381,6 +386,59 @@ mod tests {
             .unwrap();
         assert_eq!(error.code(), StatusCode::INVALID_ARGUMENT);
         assert_eq!(Arc::strong_count(&shared), 1);
+    }
+
+    #[test]
+    fn results_that_nobody_took_are_released() {
+        let module = NativeModule::builder("m", 0)
+            .function("pass", |_: &(), value: Ref| Ok((value,)))
+            .build()
+            .unwrap();
+        let context = Context::builder().module(module).build().unwrap();
+        let pass = context.lookup("m", "pass").unwrap();
+        let mut call = PreparedCall::new(&pass);
+        let shared = buffer();
+        call.set(0, Value::Ref(Arc::clone(&shared).into())).unwrap();
+        let results = context.call_prepared(&pass, &mut call, NO_LIMITS());
+        drop(results.unwrap());
+        assert_eq!(Arc::strong_count(&shared), 2);
+        call.release_refs();
+        assert_eq!(Arc::strong_count(&shared), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_call_that_panicked() {
+        let module = NativeModule::builder("m", 0)
+            .function("checked", |_: &(), value: i32| {
+                assert!(value != 0, "a function that panics");
+                Ok((value,))
+            })
+            .build()
+            .unwrap();
+        let context = Context::builder().module(module).build().unwrap();
+        let checked = context.lookup("m", "checked").unwrap();
+        let mut call = PreparedCall::new(&checked);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            drop(context.call_prepared(&checked, &mut call, NO_LIMITS()));
+        }));
+        assert!(panicked.is_err());
+        call.set(0, Value::I32(7)).unwrap();
+        let results = context.call_prepared(&checked, &mut call, NO_LIMITS());
+        let results: Vec<Value> = results.unwrap().collect();
+        assert!(matches!(results[..], [Value::I32(7)]));
+    }
+
+    #[test]
+    fn a_function_of_another_context_is_refused() {
+        let (own, other) = (context(), context());
+        let hold = other.lookup("m", "hold").unwrap();
+        let mut call = PreparedCall::new(&hold);
+        let error = own.call_prepared(&hold, &mut call, NO_LIMITS()).err();
+        let error = error.unwrap();
+        assert_eq!(error.code(), StatusCode::INVALID_ARGUMENT);
+        assert_eq!(error.message(), "the function belongs to another context");
+        let values = [Value::Ref(Ref::Null), Value::Ref(Ref::Null)];
+        assert!(own.invoke(&hold, values).is_err());
     }
 
     #[test]

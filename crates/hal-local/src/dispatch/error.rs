@@ -221,7 +221,7 @@ impl DispatchError {
         }
     }
 
-    /// Returns the error that names the first misaligned binding; there is one.
+    /// Returns the error that names the first misaligned binding. There is one, if the bindings' source is true to them.
     #[cold]
     pub(crate) fn misaligned(export: &ExportInfo, addresses: impl Iterator<Item = usize>) -> Self {
         let alignment = export.attributes().binding_alignment;

@@ -110,6 +110,13 @@ fn the_first_binding_that_cannot_be_made_is_named() {
     let given = [Ok(memory.binding()), Err("no"), Err("neither")];
     assert_eq!(bindings.try_fill(given.into_iter()), Err((1, "no")));
     assert_eq!(bindings.count(), 0);
+    // Nothing is left of bindings that were there before either.
+    let given = [Ok::<_, &str>(memory.binding())];
+    assert_eq!(bindings.try_fill(given.into_iter()), Ok(()));
+    assert_eq!(bindings.count(), 1);
+    let given = [Ok(memory.binding()), Err("no")];
+    assert_eq!(bindings.try_fill(given.into_iter()), Err((1, "no")));
+    assert_eq!(bindings.count(), 0);
 }
 
 #[test]

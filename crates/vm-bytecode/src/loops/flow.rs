@@ -60,6 +60,7 @@ pub(super) fn for_each_value(
         | StepKind::Break
         | StepKind::CondBreak
         | StepKind::DiscardRefs
+        | StepKind::CallRef
         | StepKind::Trace
         | StepKind::Print => {}
         StepKind::Return => {
@@ -91,12 +92,6 @@ pub(super) fn for_each_value(
             for &register in &call.result_words {
                 visit(Write, Value::Word(register));
             }
-            for &register in &call.result_refs {
-                visit(Write, Value::Ref(register));
-            }
-        }
-        StepKind::CallRef => {
-            visit(Write, Value::Ref(step.b));
         }
         kind => {
             let kinds = kind.opcode().map_or(&[][..], |op| op.operand_kinds());

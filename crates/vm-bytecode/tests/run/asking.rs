@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use vm::{
-    Buffer, Call, Context, Module, NativeModule, Object, Ref, Result, StatusCode, Trap, Value,
+    Buffer, Call, Context, InvocationOptions, Module, NativeModule, Object, Ref, Result,
+    StatusCode, Trap, Value,
 };
 
 use crate::host::TOKEN_TYPE;
-use crate::setup::{call, failure, integers, link, load, reference};
+use crate::setup::{call, call_with, failure, integers, link, load, reference};
 
 /// An object with a number.
 #[derive(Debug)]
@@ -56,6 +57,9 @@ fn linked() -> (Calls, Context) {
             .raw_function("impure", "0rr_I", number)
             .ref_function("pass", pass)
             .function("pass_by_block", |_: &Calls, value: Ref| Ok((value,)))
+            .function("two", |_: &Calls, value: Ref| {
+                Ok((Buffer::allocate(2, 0)?, value))
+            })
             .ref_function("defer", |_, _| {
                 Err(Trap::new(StatusCode::DEFERRED, "not yet"))
             })
@@ -173,6 +177,47 @@ fn a_ref_passes_moved_kept_and_by_block() {
     assert_eq!(constant.as_buffer().unwrap().to_vec(), b"abc");
     drop((argument, value));
     assert_eq!(Arc::strong_count(&buffer), 1);
+}
+
+#[test]
+fn results_go_to_their_registers_in_order_whatever_those_held() {
+    let (_, context) = linked();
+    let buffer = Buffer::allocate(8, 0).unwrap();
+    let value = Ref::from(Arc::clone(&buffer));
+    let argument = [Value::Ref(value.clone())];
+    let last = reference(call(&context, "two_in_one", &argument));
+    assert!(last.same(&value));
+    match &call(&context, "two_over_others", &argument).unwrap()[..] {
+        [Value::Ref(new), Value::Ref(passed)] => {
+            assert_eq!(new.as_buffer().unwrap().length(), 2);
+            assert!(passed.same(&value));
+        }
+        other => panic!("{other:?}"),
+    }
+    drop((argument, value, last));
+    assert_eq!(Arc::strong_count(&buffer), 1);
+}
+
+#[test]
+fn counted_instructions_ask_and_pass_the_same() {
+    let (calls, context) = linked();
+    let options = || InvocationOptions {
+        fuel: Some(10),
+        tracer: None,
+    };
+    let object = [object(1)];
+    for _ in 0..2 {
+        let number = call_with(&context, "pure", &object, options());
+        assert_eq!(integers(number), [103]);
+    }
+    assert_eq!(integers(call(&context, "pure", &object)), [103]);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let value = Ref::from(Buffer::allocate(8, 0).unwrap());
+    let argument = [Value::Ref(value.clone())];
+    for function in ["pass_moved", "pass_by_block", "two_in_one"] {
+        let passed = reference(call_with(&context, function, &argument, options()));
+        assert!(passed.same(&value), "{function}");
+    }
 }
 
 #[test]

@@ -14,8 +14,8 @@ use super::memory::Memory;
 use super::{Access, Buffer};
 
 /// How many buffers of the right size are looked at for a free one. When more are in use than this and the free ones hide
-/// among them, fresh memory is taken instead, until the pool is swept.
-const PROBES: usize = 16;
+/// among them, fresh memory is taken instead, and the next time others are looked at.
+const PROBES: usize = 64;
 
 /// Buffers of one session, for its next ones of the same size.
 ///
@@ -62,8 +62,10 @@ struct Class {
     length: usize,
     alignment: usize,
     buffers: Vec<Arc<Buffer>>,
-    /// Index of the buffer that was handed out last: the first to be looked at, as its bytes are the warmest.
+    /// Index of the buffer that was made last: the first to be looked at.
     last: usize,
+    /// Index from which the others are looked at. It moves on over those that are in use, so that each comes to its turn.
+    probe: usize,
 }
 
 impl Home {
@@ -111,8 +113,14 @@ impl BufferPool {
     fn allocate_fresh(&self, length: usize, alignment: usize) -> Option<Arc<Buffer>> {
         let free = self.state().make_room(length.max(1));
         drop(free);
+        let memory = Memory::allocate(length, alignment).or_else(|| {
+            // What the pool keeps may be what is missing.
+            let free = self.state().sweep();
+            drop(free);
+            Memory::allocate(length, alignment)
+        });
         let buffer = Arc::new(Buffer {
-            memory: Memory::allocate(length, alignment)?,
+            memory: memory?,
             access: Access::GUEST,
             home: Home::Pool(Place {
                 pool: Arc::downgrade(&self.0),
@@ -175,12 +183,10 @@ impl State {
 
     /// Returns free buffers for the caller to drop, if `size` bytes more would be too many.
     fn make_room(&mut self, size: usize) -> Vec<Arc<Buffer>> {
-        if self.bytes.saturating_add(size) <= self.limit {
-            return Vec::new();
+        match self.bytes.saturating_add(size) <= self.limit {
+            true => Vec::new(),
+            false => self.sweep(),
         }
-        let free = self.sweep();
-        self.limit = self.bytes.saturating_add(size).saturating_mul(2);
-        free
     }
 
     /// Takes all free buffers out.
@@ -199,9 +205,13 @@ impl State {
         free
     }
 
-    /// Adds a buffer.
+    /// Adds a buffer that there was room made for.
     fn add(&mut self, buffer: Arc<Buffer>, alignment: usize) {
         self.bytes = self.bytes.saturating_add(size(&buffer));
+        if self.bytes > self.limit {
+            // All of them are in use: the free ones were just given up.
+            self.limit = self.bytes.saturating_mul(2);
+        }
         let key = (buffer.length(), alignment);
         let index = *self.indices.entry(key).or_insert(self.classes.len());
         if index == self.classes.len() {
@@ -210,6 +220,7 @@ impl State {
                 alignment,
                 buffers: Vec::new(),
                 last: 0,
+                probe: 0,
             });
         }
         let class = &mut self.classes[index];
@@ -244,15 +255,16 @@ impl Class {
     #[cold]
     fn take_another(&mut self) -> Option<Arc<Buffer>> {
         for _ in 0..self.buffers.len().min(PROBES) {
-            let (last, buffer) = match self.buffers.get(self.last) {
-                Some(buffer) => (self.last, buffer),
+            let (index, buffer) = match self.buffers.get(self.probe) {
+                Some(buffer) => (self.probe, buffer),
                 None => (0, self.buffers.first()?),
             };
             if is_free(buffer) {
-                self.last = last;
+                // Here it will likely be free again when the last one is not.
+                self.probe = index;
                 return Some(Arc::clone(buffer));
             }
-            self.last = last + 1;
+            self.probe = index + 1;
         }
         None
     }

@@ -203,6 +203,52 @@ fn all_buffers_that_were_given_up_are_handed_out_again() {
 }
 
 #[test]
+fn a_free_buffer_is_found_among_many_that_are_in_use() {
+    let pool = BufferPool::new();
+    let allocate = || Buffer::allocate_in(&pool, 64, 0).unwrap();
+    let held: Vec<_> = (0..20).map(|_| allocate()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let pair = [allocate(), allocate()];
+        seen.extend(pair.map(|buffer| buffer.address()));
+    }
+    assert!(seen.len() <= 4, "{} buffers for two at a time", seen.len());
+    drop(held);
+}
+
+#[test]
+fn a_pool_that_was_asked_for_too_much_keeps_no_more_afterwards() {
+    let pool = BufferPool::new();
+    for length in 1..=300 {
+        assert!(Buffer::allocate_in(&pool, 1 << 62, 0).is_err());
+        drop(Buffer::allocate_in(&pool, length, 0).unwrap());
+        assert!(pool.free_bytes() as u64 <= 2 * length);
+    }
+}
+
+#[test]
+fn threads_never_hold_one_buffer_of_a_pool_at_a_time() {
+    let pool = BufferPool::new();
+    let work = |tag: u64| {
+        for round in 0..200u64 {
+            let buffer = Buffer::allocate_in(&pool, 32, 0).unwrap();
+            let value = tag << 32 | round;
+            for at in 0..4 {
+                buffer.store(at, value).unwrap();
+            }
+            for at in 0..4 {
+                assert_eq!(buffer.load::<u64>(at).unwrap(), value);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for tag in 0..3 {
+            scope.spawn(move || work(tag));
+        }
+    });
+}
+
+#[test]
 fn a_pool_never_takes_more_than_twice_what_was_live() {
     let pool = BufferPool::new();
     for length in 1..=300 {
