@@ -116,8 +116,9 @@ impl BufferPool {
         let memory = Memory::allocate(length, alignment).or_else(|| {
             // What the pool keeps may be what is missing.
             let free = self.state().sweep();
+            let is_worth_another_try = !free.is_empty();
             drop(free);
-            Memory::allocate(length, alignment)
+            is_worth_another_try.then(|| Memory::allocate(length, alignment))?
         });
         let buffer = Arc::new(Buffer {
             memory: memory?,
