@@ -41,6 +41,19 @@ struct NativeFunction<S> {
     is_pure: bool,
 }
 
+impl<S> NativeFunction<S> {
+    fn by_block(
+        function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
+        is_pure: bool,
+    ) -> Self {
+        Self {
+            by_block: Box::new(function),
+            by_ref: None,
+            is_pure,
+        }
+    }
+}
+
 /// Collects the functions of a [`NativeModule`].
 pub struct NativeModuleBuilder<S> {
     module: NativeModule<S>,
@@ -164,12 +177,7 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
         convention: &str,
         function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let function = NativeFunction {
-            by_block: Box::new(function),
-            by_ref: None,
-            is_pure: false,
-        };
-        self.add(name, convention, function)
+        self.add(name, convention, NativeFunction::by_block(function, false))
     }
 
     /// Adds a raw function as [`NativeModuleBuilder::raw_function`] does, one that has no effect and gives numbers that
@@ -181,12 +189,7 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
         convention: &str,
         function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let function = NativeFunction {
-            by_block: Box::new(function),
-            by_ref: None,
-            is_pure: true,
-        };
-        self.add(name, convention, function)
+        self.add(name, convention, NativeFunction::by_block(function, true))
     }
 
     /// Adds a function of the calling convention `0r_r`, which gets its argument as a ref of its own: what the ref owns
@@ -208,9 +211,8 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
             Ok(())
         };
         let function = NativeFunction {
-            by_block: Box::new(by_block),
             by_ref: Some(Box::new(by_ref)),
-            is_pure: false,
+            ..NativeFunction::by_block(by_block, false)
         };
         self.add(name, "0r_r", function)
     }
