@@ -149,24 +149,20 @@ impl fmt::Debug for Binding<'_> {
     }
 }
 
-/// Where the bindings of a dispatch come from, for executables that want more than addresses and lengths.
-///
-/// Implement it to use [`KernelBindings`]: native kernels, which most dispatches are for, never ask. It gives the bindings
-/// that were filled, whenever it is asked; from one that does not, errors and executables that are not native code learn of
-/// other memory than native kernels get.
-pub trait BindingSource: Sync {
+/// Where the bindings of a dispatch come from, for executables that want more than addresses and lengths: those that are
+/// not native code.
+pub(crate) trait BindingSource: Sync {
     /// Returns the binding with this index, or `None` past the last one.
     fn binding(&self, index: usize) -> Option<Binding<'_>>;
 }
 
 /// The bindings of a dispatch as native kernels are given them: all addresses, and all lengths.
 ///
-/// For a caller that makes the bindings of each dispatch anew and so can make them in this form at once; a slice of
-/// [`Binding`] does as well and is copied into one. It takes no memory but its own, which is on the stack.
+/// It takes no memory but its own, which is on the stack.
 ///
 /// Invariant: the first `count` addresses and lengths, but at most [`MAX_BINDINGS`], were written; each two are those of
 /// a [`Binding`] that lives as long as `'a`. `address_bits` has the bits of those addresses.
-pub struct KernelBindings<'a> {
+pub(crate) struct KernelBindings<'a> {
     source: &'a dyn BindingSource,
     count: usize,
     /// All bits that are set in an address.
@@ -178,9 +174,7 @@ pub struct KernelBindings<'a> {
 
 impl<'a> KernelBindings<'a> {
     /// Returns no bindings; those it will be filled with are the ones of `source`.
-    #[must_use]
-    #[inline(always)]
-    pub fn new(source: &'a dyn BindingSource) -> Self {
+    pub(crate) fn new(source: &'a dyn BindingSource) -> Self {
         Self {
             source,
             count: 0,
@@ -191,15 +185,10 @@ impl<'a> KernelBindings<'a> {
     }
 
     /// Makes these the bindings, up to the first error. More than [`MAX_BINDINGS`] are counted and not kept: no dispatch
-    /// takes them.
-    ///
-    /// # Errors
-    ///
-    /// Returns the index of the binding that failed, and its error.
-    #[inline(always)]
-    pub fn try_fill<E>(
+    /// takes them. An error comes with the index of its binding.
+    pub(crate) fn try_fill<'b: 'a, E>(
         &mut self,
-        bindings: impl ExactSizeIterator<Item = Result<Binding<'a>, E>>,
+        bindings: impl ExactSizeIterator<Item = Result<Binding<'b>, E>>,
     ) -> Result<(), (usize, E)> {
         // Until all are there, there are none: a call that fails half way leaves slots of two.
         (self.count, self.address_bits) = (0, 0);
@@ -226,20 +215,16 @@ impl<'a> KernelBindings<'a> {
     }
 
     /// Returns the number of bindings.
-    #[must_use]
-    #[inline]
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Returns the addresses, as many as there are bindings.
-    #[inline]
     pub(crate) fn addresses(&self) -> *const *mut c_void {
         self.addresses.as_ptr().cast()
     }
 
     /// Returns the lengths, as many as there are bindings.
-    #[inline]
     pub(crate) fn lengths(&self) -> *const usize {
         self.lengths.as_ptr().cast()
     }
@@ -327,12 +312,6 @@ impl<'a> Bindings<'a> {
         DispatchError::misaligned(export, addresses)
     }
 
-    /// Returns the bindings, if they are as kernels are given them.
-    #[inline]
-    pub(crate) fn as_prepared(&self) -> Option<&'a KernelBindings<'a>> {
-        self.prepared
-    }
-
     /// Returns the bindings as kernels are given them; `memory` is for those that are not so yet.
     pub(crate) fn for_kernel<'b>(
         &'b self,
@@ -359,6 +338,46 @@ impl BindingSource for &[Binding<'_>] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_iterator_that_gives_fewer_bindings_than_it_says_is_not_believed() {
+        struct Liar;
+
+        impl Iterator for Liar {
+            type Item = Result<Binding<'static>, ()>;
+
+            fn next(&mut self) -> Option<Self::Item> {
+                None
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (1, Some(1))
+            }
+        }
+
+        impl ExactSizeIterator for Liar {}
+
+        let none: &[Binding<'_>] = &[];
+        let mut bindings = KernelBindings::new(&none);
+        bindings.try_fill(Liar).unwrap();
+        assert_eq!(bindings.count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_left_of_bindings_that_could_not_all_be_had() {
+        let binding = Binding::read_only(&[1, 2], None);
+        let none: &[Binding<'_>] = &[];
+        let mut bindings = KernelBindings::new(&none);
+        let given = [Ok(binding), Err("no"), Err("neither")];
+        assert_eq!(bindings.try_fill(given.into_iter()), Err((1, "no")));
+        assert_eq!(bindings.count(), 0);
+        let given = [Ok::<_, &str>(binding)];
+        assert_eq!(bindings.try_fill(given.into_iter()), Ok(()));
+        assert_eq!(bindings.count(), 1);
+        let given = [Ok(binding), Err("no")];
+        assert_eq!(bindings.try_fill(given.into_iter()), Err((1, "no")));
+        assert_eq!(bindings.count(), 0);
+    }
 
     #[test]
     fn an_empty_binding_has_an_aligned_address() {

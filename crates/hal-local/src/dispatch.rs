@@ -8,8 +8,8 @@ use hal_abi::{MAX_BINDINGS, MAX_CONSTANTS};
 
 pub use error::DispatchError;
 
-use crate::binding::Bindings;
-use crate::{Binding, Executable, ExportInfo, Grid, KernelBindings};
+use crate::binding::{Bindings, KernelBindings};
+use crate::{Binding, Executable, ExportInfo, Grid};
 
 /// A dispatch that fits the function it names.
 ///
@@ -33,7 +33,6 @@ impl<'a> Dispatch<'a> {
     ///
     /// Fails if the id is out of range, the counts exceed what the ABI can express, or constants or
     /// bindings are not what the function wants.
-    #[inline(always)]
     pub fn new(
         executable: &'a dyn Executable,
         id: u64,
@@ -41,40 +40,35 @@ impl<'a> Dispatch<'a> {
         constants: &'a [u32],
         bindings: &'a [Binding<'a>],
     ) -> Result<Self, DispatchError> {
+        let bindings = Bindings::listed(bindings);
+        Self::check(executable, id, workgroup_count, constants, bindings)
+    }
+
+    /// As [`Dispatch::new`], of bindings in the form that native kernels are given.
+    pub(crate) fn prepared(
+        executable: &'a dyn Executable,
+        id: u64,
+        workgroup_count: [u32; 3],
+        constants: &'a [u32],
+        bindings: &'a KernelBindings<'a>,
+    ) -> Result<Self, DispatchError> {
+        let bindings = Bindings::prepared(bindings);
+        Self::check(executable, id, workgroup_count, constants, bindings)
+    }
+
+    fn check(
+        executable: &'a dyn Executable,
+        id: u64,
+        workgroup_count: [u32; 3],
+        constants: &'a [u32],
+        bindings: Bindings<'a>,
+    ) -> Result<Self, DispatchError> {
         let Some(export) = usize::try_from(id)
             .ok()
             .and_then(|ordinal| executable.exports().get(ordinal))
         else {
             return Err(DispatchError::id_out_of_range(id, executable));
         };
-        let bindings = Bindings::listed(bindings);
-        Self::check(export, workgroup_count, constants, bindings)
-    }
-
-    /// As [`Dispatch::new`], of the function that `export` describes and of bindings in the form that native kernels are
-    /// given.
-    ///
-    /// # Errors
-    ///
-    /// As [`Dispatch::new`].
-    #[inline(always)]
-    pub fn prepared(
-        export: &'a ExportInfo,
-        workgroup_count: [u32; 3],
-        constants: &'a [u32],
-        bindings: &'a KernelBindings<'a>,
-    ) -> Result<Self, DispatchError> {
-        let bindings = Bindings::prepared(bindings);
-        Self::check(export, workgroup_count, constants, bindings)
-    }
-
-    #[inline(always)]
-    fn check(
-        export: &'a ExportInfo,
-        workgroup_count: [u32; 3],
-        constants: &'a [u32],
-        bindings: Bindings<'a>,
-    ) -> Result<Self, DispatchError> {
         let attributes = export.attributes();
         match attributes.constant_count {
             Some(expected) if constants.len() == expected => {}
@@ -148,7 +142,7 @@ impl<'a> Dispatch<'a> {
     #[inline(always)]
     pub(crate) fn in_span<T>(&self, work: impl FnOnce() -> T) -> T {
         #[cfg(feature = "tracing")]
-        if tracing::level_filters::LevelFilter::current() >= tracing::Level::DEBUG {
+        if has_listener() {
             return self.in_entered_span(work);
         }
         work()
@@ -167,4 +161,13 @@ impl<'a> Dispatch<'a> {
     pub fn tiles(&self) -> Range<u64> {
         0..self.grid.total()
     }
+}
+
+/// Returns whether somebody listens to the spans of dispatches.
+#[inline(always)]
+pub(crate) fn has_listener() -> bool {
+    #[cfg(feature = "tracing")]
+    return tracing::level_filters::LevelFilter::current() >= tracing::Level::DEBUG;
+    #[cfg(not(feature = "tracing"))]
+    return false;
 }

@@ -23,6 +23,13 @@ pub trait Dispatcher: Send + Sync + Any {
         executable: &dyn Executable,
         dispatch: &Dispatch<'_>,
     ) -> Result<(), DispatchError>;
+
+    /// Returns the worker that runs a dispatch of one workgroup, if that is always the calling thread and nothing else is
+    /// done: such a dispatch may then be run without this dispatcher. `None`, which is always right, unless a dispatcher
+    /// says so.
+    fn caller(&self) -> Option<Worker> {
+        None
+    }
 }
 
 /// Runs workgroups one after another on the calling thread.
@@ -48,7 +55,6 @@ impl InlineDispatcher {
 }
 
 impl Dispatcher for InlineDispatcher {
-    #[inline(always)]
     fn dispatch(
         &self,
         executable: &dyn Executable,
@@ -58,6 +64,10 @@ impl Dispatcher for InlineDispatcher {
             let mut lent = self.callers.lend();
             executable.run(dispatch, dispatch.tiles(), lent.worker(dispatch))
         })
+    }
+
+    fn caller(&self) -> Option<Worker> {
+        Some(self.callers.fresh())
     }
 }
 
@@ -86,8 +96,14 @@ impl Callers {
     pub(crate) fn lend(&self) -> Lent<'_> {
         Lent {
             callers: self,
-            worker: Worker::with_identity(self.identity),
+            worker: self.fresh(),
         }
+    }
+
+    /// Returns a worker without memory.
+    #[inline]
+    pub(crate) fn fresh(&self) -> Worker {
+        Worker::with_identity(self.identity)
     }
 
     #[cold]

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
 
 use hal_abi::StatusCode;
 
@@ -15,9 +14,7 @@ use crate::{Dispatch, DispatchError, ExportInfo, Worker};
 pub trait Executable: Send + Sync + Any {
     /// Returns the descriptions of its functions, by ordinal; always the same ones, as a dispatch is recognized by the
     /// description that it was checked against.
-    ///
-    /// Shared, so that whoever dispatches often can keep them next to the executable.
-    fn exports(&self) -> &Arc<[ExportInfo]>;
+    fn exports(&self) -> &[ExportInfo];
 
     /// Returns the number of functions; their ordinals count from 0.
     fn export_count(&self) -> usize {

@@ -22,8 +22,9 @@
 //! | [`ExecutableLoader`], [`LoaderRegistry`], [`ExecutableParams`], [`ExecutableData`], [`LoadError`] | loading |
 //! | [`EmbeddedElfLoader`], [`SystemLibraryLoader`], [`StaticLibraryLoader`], [`Trust`] | the native loaders |
 //! | [`Executable`], [`ExportInfo`], [`LookupError`] | what was loaded |
-//! | [`Dispatch`], [`Binding`], [`KernelBindings`], [`Grid`], [`DispatchError`] | a request to run a function |
+//! | [`Dispatch`], [`Binding`], [`Grid`], [`DispatchError`] | a request to run a function |
 //! | [`Dispatcher`], [`InlineDispatcher`], [`PoolDispatcher`], [`Worker`], [`Denormals`] | running it |
+//! | [`DispatchSite`], [`DispatchRequest`], [`DispatchSiteError`], [`ExecutableHandle`] | running many like it |
 //!
 //! # Adding a format
 //!
@@ -59,7 +60,7 @@ mod sys;
 mod trust;
 mod worker;
 
-pub use binding::{BINDING_ALIGNMENT, Binding, BindingSource, KernelBindings};
+pub use binding::{BINDING_ALIGNMENT, Binding};
 pub use data::ExecutableData;
 pub use dispatch::{Dispatch, DispatchError};
 pub use dispatcher::{Dispatcher, InlineDispatcher};
@@ -73,7 +74,7 @@ pub use loader::{
     Decline, EmbeddedElfLoader, ExecutableLoader, ExecutableParams, LoadError, LoaderRegistry,
     StaticLibraryLoader, SystemLibraryLoader,
 };
-pub use native::Denormals;
+pub use native::{Denormals, DispatchRequest, DispatchSite, DispatchSiteError, ExecutableHandle};
 pub use pool::PoolDispatcher;
 pub use trust::Trust;
 pub use worker::Worker;

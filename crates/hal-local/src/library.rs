@@ -10,7 +10,6 @@ mod tables;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::ptr;
-use std::sync::Arc;
 
 use hal_abi::{DispatchFn, MAX_BINDINGS, MAX_CONSTANTS};
 
@@ -34,7 +33,7 @@ pub(crate) struct Library {
     name: String,
     /// The names of the imports, by import ordinal, with the mark of optional ones.
     imports: Vec<CString>,
-    exports: Arc<[ExportInfo]>,
+    exports: Box<[ExportInfo]>,
     /// The kernels that `exports` describe, by the same index. Only a library that was queried makes them.
     entries: Box<[DispatchFn]>,
     /// The ordinals by name; `None` if the file holds no names.
@@ -120,7 +119,7 @@ impl Library {
 
     /// Returns the descriptions of the functions, by ordinal.
     #[inline]
-    pub(crate) fn exports(&self) -> &Arc<[ExportInfo]> {
+    pub(crate) fn exports(&self) -> &[ExportInfo] {
         &self.exports
     }
 

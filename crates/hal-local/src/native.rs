@@ -3,6 +3,7 @@
 mod call;
 mod denormals;
 mod environment;
+mod site;
 
 use std::any::Any;
 use std::ops::Range;
@@ -12,6 +13,7 @@ use hal_plugin::ImportProvider;
 
 pub use denormals::Denormals;
 pub(crate) use environment::{Environment, QueryEnvironment};
+pub use site::{DispatchRequest, DispatchSite, DispatchSiteError, ExecutableHandle};
 
 use crate::executable::LookupError;
 use crate::library::Library;
@@ -56,7 +58,7 @@ impl NativeExecutable {
 }
 
 impl Executable for NativeExecutable {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         self.library.exports()
     }
 

@@ -158,6 +158,10 @@ impl Dispatcher for PoolDispatcher {
             self.dispatch_tiles(executable, dispatch, worker)
         })
     }
+
+    fn caller(&self) -> Option<Worker> {
+        Some(self.callers.fresh())
+    }
 }
 
 impl Drop for PoolDispatcher {

@@ -31,35 +31,41 @@ pub(crate) enum Fusion {
 
 /// Compiles all functions of a module. The argument blocks do not depend on `fusion`.
 pub(crate) fn compile(module: &VerifiedModule, fusion: Fusion) -> Program {
-    let (mut argument_words, mut answer_count) = (Vec::new(), 0);
+    let mut calls = ModuleCalls::default();
     let functions = (0..).zip(module.functions());
     let functions = functions
         .map(|(ordinal, function)| {
-            Compiler::new(
-                module,
-                function,
-                fusion,
-                &mut argument_words,
-                &mut answer_count,
-            )
-            .compile(ordinal)
+            Compiler::new(module, function, fusion, &mut calls).compile(ordinal)
         })
         .collect();
     Program {
         functions,
-        argument_words: argument_words.into(),
-        answer_count,
+        argument_words: calls.argument_words.into(),
+        answer_count: calls.answer_count,
+        site_count: calls.site_count,
     }
+}
+
+/// What the calls of imports of all functions of a module need: see [`Program`].
+#[derive(Default)]
+struct ModuleCalls {
+    argument_words: Vec<u32>,
+    answer_count: u32,
+    site_count: u32,
+}
+
+/// Returns the next number of a count.
+fn number(count: &mut u32) -> u32 {
+    let next = *count;
+    *count += 1;
+    next
 }
 
 struct Compiler<'a> {
     module: &'a VerifiedModule,
     function: &'a VerifiedFunction,
     fusion: Fusion,
-    /// The argument blocks of the module.
-    argument_words: &'a mut Vec<u32>,
-    /// Answers of pure imports that the module may remember.
-    answer_count: &'a mut u32,
+    module_calls: &'a mut ModuleCalls,
     constants: Constants,
     steps: Vec<Step>,
     offsets: Vec<u32>,
@@ -100,15 +106,13 @@ impl<'a> Compiler<'a> {
         module: &'a VerifiedModule,
         function: &'a VerifiedFunction,
         fusion: Fusion,
-        argument_words: &'a mut Vec<u32>,
-        answer_count: &'a mut u32,
+        module_calls: &'a mut ModuleCalls,
     ) -> Self {
         Self {
             module,
             function,
             fusion,
-            argument_words,
-            answer_count,
+            module_calls,
             constants: Constants::of(module, function),
             steps: Vec::new(),
             offsets: Vec::new(),
@@ -678,20 +682,25 @@ impl<'a> Compiler<'a> {
                     results,
                     known,
                     &mut self.passed_on,
-                    self.argument_words,
+                    &mut self.module_calls.argument_words,
                 );
-                let pure = varies_by_one_object(&call, convention, self.argument_words)
-                    .filter(|_| import_kind == StepKind::CallVariadic);
-                self.import_calls.push(call);
                 let mut step = Step {
                     y,
                     ..Step::new(import_kind)
                 };
-                if let Some((object, result)) = pure {
-                    step.kind = StepKind::CallPure;
-                    (step.a, step.b, step.x) = (object, result, *self.answer_count);
-                    *self.answer_count += 1;
+                if import_kind == StepKind::CallVariadic {
+                    let blocks = &self.module_calls.argument_words;
+                    if let Some((object, result)) = varies_by_one_object(&call, convention, blocks)
+                    {
+                        step.kind = StepKind::CallPure;
+                        step.x = number(&mut self.module_calls.answer_count);
+                        (step.a, step.b) = (object, result);
+                    } else if !segments.is_empty() && results.is_empty() {
+                        step.kind = StepKind::CallSite;
+                        step.x = number(&mut self.module_calls.site_count);
+                    }
                 }
+                self.import_calls.push(call);
                 self.emit(step);
             }
         }

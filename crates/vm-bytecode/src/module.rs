@@ -459,7 +459,7 @@ impl BytecodeInstance {
             return Err(no_function(ordinal));
         };
         let idle = self.idle_stack.take();
-        let mut stack = idle.unwrap_or_else(|| Box::new(Stack::new(&program.argument_words)));
+        let mut stack = idle.unwrap_or_else(|| Box::new(Stack::new(program)));
         let interpreter = Interpreter {
             functions,
             instance: self,

@@ -23,6 +23,8 @@ macro_rules! define_step_kinds {
             CopyI64,
             /// Calls the import `y`, whose convention is `0r_r`, with ref a, which may be moved, and sets ref b.
             CallRef,
+            /// Calls as plan `y` says, which gives no results, through site `x`.
+            CallSite,
             /// Calls as plan `y` says, unless answer `x` is known for the object in ref a, and sets the register pair b.
             CallPure,
             /// Jumps to `y` when register a is zero.
@@ -260,8 +262,10 @@ pub(crate) struct ImportCall {
     pub(crate) import: u32,
     /// Where its block lies in the words of the program.
     pub(crate) block: Range<usize>,
-    /// Registers that go into the block, with the word they go to; a pair is two.
+    /// Registers that go into the block, with the word they go to.
     pub(crate) words: Box<[(u16, u32)]>,
+    /// Register pairs that go into the block, with the first word they go to.
+    pub(crate) pairs: Box<[(u16, u32)]>,
     /// Ref registers that the call consumes.
     pub(crate) consumed: Box<[u16]>,
     /// Registers that take the words of the results, in order; a pair is two.
@@ -282,4 +286,6 @@ pub(crate) struct Program {
     pub(crate) argument_words: Box<[u32]>,
     /// How many answers of pure imports can be remembered, as the steps that ask for them number them.
     pub(crate) answer_count: u32,
+    /// How many places call an import with spans and without results, as their steps number them.
+    pub(crate) site_count: u32,
 }

@@ -15,6 +15,8 @@
 //! The offsets follow from the calling convention and from no struct: a C struct of the five fixed values of the
 //! second version has a tail padding that the block has not.
 
+use core::ops::Range;
+
 /// The most bindings of a dispatch, as the ABI of executables limits them. IREE's own module stops at 32.
 pub const MAX_BINDINGS: usize = 64;
 
@@ -43,6 +45,16 @@ impl DispatchAbi {
         }
     }
 
+    /// Returns where the function and the workgroup counts are, in words.
+    pub(crate) const fn head_at(self) -> Range<usize> {
+        REF_WORDS..self.fixed_word_count()
+    }
+
+    /// Returns where the constants begin, in words.
+    pub(crate) const fn constants_at(self) -> usize {
+        self.fixed_word_count() + 1
+    }
+
     /// Returns the number of words before the count of constants.
     #[inline]
     const fn fixed_word_count(self) -> usize {
@@ -66,6 +78,14 @@ pub struct DispatchArguments<'a> {
     pub constants: &'a [u32],
     /// Invariant: at most [`MAX_BINDINGS`].
     bindings: &'a [[u32; BINDING_WORDS]],
+}
+
+/// What a block says first: the fields of [`DispatchArguments`] up to the constants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DispatchHead {
+    pub(crate) executable: u32,
+    pub(crate) function: u64,
+    pub(crate) workgroup_count: [u32; 3],
 }
 
 /// A binding of a dispatch: a part of a buffer.
@@ -120,7 +140,7 @@ pub enum DispatchArgumentsError {
 impl DispatchArguments<'_> {
     /// Returns the bindings in order, at most [`MAX_BINDINGS`].
     #[inline]
-    pub fn bindings(&self) -> impl ExactSizeIterator<Item = BindingArgument> + '_ {
+    pub fn bindings(&self) -> impl ExactSizeIterator<Item = BindingArgument> + Clone + '_ {
         self.bindings.iter().map(
             |&[buffer, .., offset_low, offset_high, length_low, length_high]| BindingArgument {
                 buffer,
@@ -148,20 +168,36 @@ pub fn parse_dispatch(
     }
 }
 
+/// Returns what a block says first, or `None` when it ends before.
+#[inline]
+pub(crate) fn dispatch_head(words: &[u32], abi: DispatchAbi) -> Option<DispatchHead> {
+    let (executable, function, workgroup_count) = match abi {
+        DispatchAbi::Ordinal => {
+            let &[executable, _, _, _, ordinal, x, y, z] = words.first_chunk()?;
+            let function = i64::from(ordinal.cast_signed()).cast_unsigned();
+            (executable, function, [x, y, z])
+        }
+        DispatchAbi::FunctionId => {
+            let &[executable, _, _, _, low, high, x, y, z] = words.first_chunk()?;
+            (executable, wide(low, high), [x, y, z])
+        }
+    };
+    Some(DispatchHead {
+        executable,
+        function,
+        workgroup_count,
+    })
+}
+
 /// Returns the arguments, or `None` when the block has another length than they take, or too many bindings.
 #[inline]
 fn parse(words: &[u32], abi: DispatchAbi) -> Option<DispatchArguments<'_>> {
-    let (executable, function, workgroup_count, rest) = match abi {
-        DispatchAbi::Ordinal => {
-            let (&[executable, _, _, _, ordinal, x, y, z], rest) = words.split_first_chunk()?;
-            let function = i64::from(ordinal.cast_signed()).cast_unsigned();
-            (executable, function, [x, y, z], rest)
-        }
-        DispatchAbi::FunctionId => {
-            let (&[executable, _, _, _, low, high, x, y, z], rest) = words.split_first_chunk()?;
-            (executable, wide(low, high), [x, y, z], rest)
-        }
-    };
+    let DispatchHead {
+        executable,
+        function,
+        workgroup_count,
+    } = dispatch_head(words, abi)?;
+    let rest = words.get(abi.fixed_word_count()..)?;
     let (&constant_count, rest) = rest.split_first()?;
     let (constants, rest) = rest.split_at_checked(constant_count as usize)?;
     let (&binding_count, rest) = rest.split_first()?;

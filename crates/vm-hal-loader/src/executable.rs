@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use hal_local::{Executable, ExportInfo};
+use hal_local::{Executable, ExecutableHandle};
 use vm::{Object, Ref, RefType};
 
 /// The type of refs to a [`HalExecutable`].
@@ -11,9 +11,7 @@ pub static EXECUTABLE_TYPE: RefType = RefType::new("hal.executable");
 
 /// A loaded executable that programs hold through a ref.
 pub struct HalExecutable {
-    executable: Arc<dyn Executable>,
-    /// Those of `executable`.
-    exports: Arc<[ExportInfo]>,
+    handle: ExecutableHandle,
 }
 
 impl HalExecutable {
@@ -21,8 +19,7 @@ impl HalExecutable {
     #[must_use]
     pub fn new(executable: Arc<dyn Executable>) -> Self {
         Self {
-            exports: Arc::clone(executable.exports()),
-            executable,
+            handle: ExecutableHandle::new(executable),
         }
     }
 
@@ -30,13 +27,13 @@ impl HalExecutable {
     #[must_use]
     #[inline]
     pub fn executable(&self) -> &Arc<dyn Executable> {
-        &self.executable
+        self.handle.executable()
     }
 
-    /// Returns the description of the function with this id, which is its ordinal.
+    /// Returns the executable as places that dispatch know it.
     #[inline]
-    pub(crate) fn export(&self, id: u64) -> Option<&ExportInfo> {
-        self.exports.get(usize::try_from(id).ok()?)
+    pub(crate) fn handle(&self) -> &ExecutableHandle {
+        &self.handle
     }
 }
 
@@ -56,7 +53,7 @@ impl From<HalExecutable> for Ref {
 impl fmt::Debug for HalExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalExecutable")
-            .field("export_count", &self.exports.len())
+            .field("export_count", &self.executable().export_count())
             .finish_non_exhaustive()
     }
 }

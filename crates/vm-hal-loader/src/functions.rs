@@ -1,54 +1,19 @@
-//! The functions of the module.
+//! The functions of the module, except those that dispatch.
 
-use core::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hal_local::{
-    Dispatch, DispatchError, Dispatcher, Executable, ExecutableData, ExecutableParams,
-    InlineDispatcher, KernelBindings, LoaderRegistry,
-};
+use hal_local::{Dispatcher, ExecutableData, ExecutableParams, LoaderRegistry};
 use vm::{Buffer, Call, Ref, Result, Trap};
 
-use crate::bindings::{PassedBindings, bind};
-use crate::dispatch::{DispatchAbi, parse_dispatch};
 use crate::executable::{EXECUTABLE_TYPE, HalExecutable};
-use crate::failure::{binding_failure, dispatch_failure, load_failure, lookup_failure};
+use crate::failure::{load_failure, lookup_failure};
 
 /// What the functions work with; contexts share it.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) loaders: LoaderRegistry,
-    pub(crate) runner: Runner,
-}
-
-/// A dispatcher; the one of most sessions is named, so that its code is part of the dispatching function's.
-#[derive(Clone)]
-pub(crate) enum Runner {
-    Inline(Arc<InlineDispatcher>),
-    Other(Arc<dyn Dispatcher>),
-}
-
-impl Runner {
-    pub(crate) fn new(dispatcher: Arc<dyn Dispatcher>) -> Self {
-        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&dispatcher) as _;
-        match any.downcast() {
-            Ok(inline) => Self::Inline(inline),
-            Err(_) => Self::Other(dispatcher),
-        }
-    }
-
-    #[inline(always)]
-    fn dispatch(
-        &self,
-        executable: &dyn Executable,
-        dispatch: &Dispatch<'_>,
-    ) -> core::result::Result<(), DispatchError> {
-        match self {
-            Self::Inline(dispatcher) => dispatcher.dispatch(executable, dispatch),
-            Self::Other(dispatcher) => dispatcher.dispatch(executable, dispatch),
-        }
-    }
+    pub(crate) dispatcher: Arc<dyn Dispatcher>,
 }
 
 /// `executable.query_support`, `0r_i`: the name of a format to whether any loader takes it.
@@ -100,53 +65,6 @@ pub(crate) fn lookup_function(_services: &Services, call: &mut Call<'_, '_>) -> 
     Ok(())
 }
 
-/// `executable.dispatch` of version 0.
-pub(crate) fn dispatch_by_ordinal(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
-    dispatch(services, call, DispatchAbi::Ordinal)
-}
-
-/// `executable.dispatch` of version 1.
-pub(crate) fn dispatch_by_id(services: &Services, call: &mut Call<'_, '_>) -> Result<()> {
-    dispatch(services, call, DispatchAbi::FunctionId)
-}
-
-/// Runs a function of an executable on parts of buffers and returns when it is done.
-///
-/// Inlined into both callers, which are called through pointers: `abi` is then a constant and the arguments are not
-/// copied once more.
-#[inline(always)]
-fn dispatch(services: &Services, call: &mut Call<'_, '_>, abi: DispatchAbi) -> Result<()> {
-    let block = call.arguments;
-    let arguments = parse_dispatch(block.words(), abi)?;
-    let executable: &HalExecutable = block
-        .resolve(arguments.executable)?
-        .as_object(&EXECUTABLE_TYPE)?;
-    let [x, y, z] = arguments.workgroup_count;
-    if (x | y | z).cast_signed() < 0 {
-        return Err(negative_count(x, y, z));
-    }
-
-    let passed = PassedBindings {
-        block: &call.arguments,
-        abi,
-    };
-    let mut bindings = KernelBindings::new(&passed);
-    let bound = arguments.bindings().map(|argument| bind(&block, argument));
-    if let Err((index, trap)) = bindings.try_fill(bound) {
-        return Err(binding_failure(index, &trap));
-    }
-    let Some(export) = executable.export(arguments.function) else {
-        return Err(no_function(arguments.function, executable));
-    };
-    match Dispatch::prepared(export, [x, y, z], arguments.constants, &bindings) {
-        Ok(dispatch) => services
-            .runner
-            .dispatch(&**executable.executable(), &dispatch)
-            .map_err(dispatch_failure),
-        Err(error) => Err(dispatch_failure(error)),
-    }
-}
-
 /// Returns the bytes of a buffer as text; what is not UTF-8 is replaced.
 fn text(buffer: &Buffer) -> String {
     String::from_utf8_lossy(&buffer.to_vec()).into_owned()
@@ -181,20 +99,4 @@ fn constants_of(buffer: &Buffer) -> Result<Vec<u32>> {
         )));
     }
     Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
-}
-
-#[cold]
-fn no_function(id: u64, executable: &HalExecutable) -> Trap {
-    dispatch_failure(DispatchError::id_out_of_range(
-        id,
-        &**executable.executable(),
-    ))
-}
-
-#[cold]
-fn negative_count(x: u32, y: u32, z: u32) -> Trap {
-    let [x, y, z] = [x, y, z].map(u32::cast_signed);
-    Trap::out_of_range(format!(
-        "workgroup counts [{x}, {y}, {z}] are out of range: none may be negative"
-    ))
 }

@@ -36,6 +36,7 @@ mod executable;
 mod failure;
 mod functions;
 mod module;
+mod site;
 
 pub use dispatch::{
     BindingArgument, DispatchAbi, DispatchArguments, DispatchArgumentsError, MAX_BINDINGS,

@@ -7,7 +7,8 @@ use vm::{Module, NativeModule};
 
 use crate::dispatch::DispatchAbi;
 use crate::executable::EXECUTABLE_TYPE;
-use crate::functions::{self, Runner, Services};
+use crate::functions::{self, Services};
+use crate::site::{dispatch, dispatch_site};
 
 /// The newest version that modules require; it serves files that require an older one as well.
 const VERSION: u32 = 1;
@@ -24,10 +25,8 @@ const VERSION: u32 = 1;
 pub fn module(loaders: LoaderRegistry, dispatcher: Arc<dyn Dispatcher>) -> Arc<dyn Module> {
     let services = Services {
         loaders,
-        runner: Runner::new(dispatcher),
+        dispatcher,
     };
-    let by_id = DispatchAbi::FunctionId.convention();
-    let by_ordinal = DispatchAbi::Ordinal.convention();
     NativeModule::builder_with_state("hal_loader", VERSION, move || services.clone())
         .ref_type(&EXECUTABLE_TYPE)
         .raw_function("executable.query_support", "0r_i", functions::query_support)
@@ -37,11 +36,17 @@ pub fn module(loaders: LoaderRegistry, dispatcher: Arc<dyn Dispatcher>) -> Arc<d
             "0rr_I",
             functions::lookup_function,
         )
-        .raw_function("executable.dispatch", by_id, functions::dispatch_by_id)
-        .raw_function(
+        .function_with_sites(
             "executable.dispatch",
-            by_ordinal,
-            functions::dispatch_by_ordinal,
+            DispatchAbi::FunctionId.convention(),
+            dispatch::<true>,
+            dispatch_site::<true>,
+        )
+        .function_with_sites(
+            "executable.dispatch",
+            DispatchAbi::Ordinal.convention(),
+            dispatch::<false>,
+            dispatch_site::<false>,
         )
         .build()
         .expect("the conventions are constants that parse and differ where names repeat")

@@ -32,7 +32,7 @@ pub(crate) struct VmvxExecutable {
     module: Arc<dyn Module>,
     constants: Box<[u8]>,
     limits: Limits,
-    exports: Arc<[ExportInfo]>,
+    exports: Box<[ExportInfo]>,
     /// Contexts that no range of workgroups uses at the moment, with their kernels by ordinal.
     contexts: Mutex<Vec<Instance>>,
 }
@@ -64,7 +64,7 @@ impl VmvxExecutable {
     /// Returns the executable of a module whose exports were described, after trying that a context of it can be made.
     pub(crate) fn new(
         module: Arc<dyn Module>,
-        exports: Arc<[ExportInfo]>,
+        exports: Box<[ExportInfo]>,
         constants: &[u32],
         limits: Limits,
     ) -> Result<Self> {
@@ -205,7 +205,7 @@ fn binding_buffer(binding: &Binding<'_>) -> Result<Ref> {
 }
 
 impl Executable for VmvxExecutable {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         &self.exports
     }
 

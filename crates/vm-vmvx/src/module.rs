@@ -113,13 +113,13 @@ fn floats(builder: Builder) -> Builder {
         e::unary_f32(call, f32::ceil)
     });
     let builder = add(builder, "exp.2d.f32", UNARY, |call| {
-        e::unary_f32(call, f32::exp)
+        e::unary_f32(call, libm::expf)
     });
     let builder = add(builder, "floor.2d.f32", UNARY, |call| {
         e::unary_f32(call, f32::floor)
     });
     let builder = add(builder, "log.2d.f32", UNARY, |call| {
-        e::unary_f32(call, f32::ln)
+        e::unary_f32(call, libm::logf)
     });
     let builder = add(builder, "neg.2d.f32", UNARY, |call| {
         e::unary_f32(call, |a| -a)

@@ -9,7 +9,6 @@
 //! with [`CONSTANT_REF`], or [`NULL_REF`], and the other three are zero. A call can so borrow the refs of its caller, and
 //! the constants of its caller's module, without counting them.
 
-use core::hint::cold_path;
 use std::sync::Arc;
 
 use crate::{
@@ -106,16 +105,28 @@ impl<'a> ArgumentBlock<'a> {
     /// `INVALID_ARGUMENT` when the index lies outside the refs and the constants and is not [`NULL_REF`].
     #[inline]
     pub fn resolve(&self, index: u32) -> Result<&'a Ref> {
-        if let Some(reference) = self.refs.get(index as usize) {
-            return Ok(reference);
-        }
-        // Less likely, so that the other way is the straight one.
-        cold_path();
-        match self.constants.get((index ^ CONSTANT_REF) as usize) {
+        match self.get(index) {
             Some(reference) => Ok(reference),
             None if index == NULL_REF => Ok(&Ref::Null),
             None => Err(bad_index(index, self.refs.len(), self.constants.len())),
         }
+    }
+
+    /// Returns the ref or the constant that a slot with this index names; `None` for [`NULL_REF`] and an index that lies
+    /// outside both.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: u32) -> Option<&'a Ref> {
+        match self.refs.get(index as usize) {
+            Some(reference) => Some(reference),
+            None => self.constant(index),
+        }
+    }
+
+    /// Returns the constant that a slot with this index names. Apart, so that the more likely way is the straight one.
+    #[cold]
+    fn constant(&self, index: u32) -> Option<&'a Ref> {
+        self.constants.get((index ^ CONSTANT_REF) as usize)
     }
 }
 

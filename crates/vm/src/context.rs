@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use crate::module::RefTypes;
 use crate::{
-    ArgumentBlock, ArgumentWriter, Call, CallingConvention, Export, Import, ImportTarget, Instance,
-    Linkage, Module, PreparedCall, Ref, Result, Results, Signal, StatusCode, Trap, Value,
+    ArgumentBlock, ArgumentWriter, Call, CallShape, CallSite, CallingConvention, Export, Import,
+    ImportTarget, Instance, Linkage, Module, PreparedCall, Ref, Result, Results, Signal,
+    StatusCode, Trap, Value,
 };
 
 /// How deep calls may nest from module to module and through native functions that call back in.
@@ -545,6 +546,19 @@ impl<'a> Invocation<'a> {
     #[inline]
     pub fn call_ref(&self, target: ImportTarget, value: &mut Ref) -> Result<()> {
         self.instance(target)?.call_ref(target.ordinal, value, self)
+    }
+
+    /// Returns what calls an export of an instance of the context from one place of a program, if the instance wants one:
+    /// see [`Instance::call_site`]. How deep calls nest is not counted, as by [`Invocation::call_or_resume`].
+    ///
+    /// # Errors
+    /// Fails when the target is of another context.
+    pub fn call_site(
+        &self,
+        target: ImportTarget,
+        shape: CallShape<'_>,
+    ) -> Result<Option<Box<dyn CallSite>>> {
+        Ok(self.instance(target)?.call_site(target.ordinal, shape))
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 //!   code; shared bytes are only accessed atomically.
 //! * [`CallingConvention`] and [`argument_block`]: how a call's values lie in words.
 //! * [`Module`], [`Instance`], [`NativeModule`]: what a context links, and how to write one in Rust.
-//! * [`Context`], [`PreparedCall`], [`Invocation`]: modules with their state, calls, limits.
+//! * [`Context`], [`PreparedCall`], [`CallSite`], [`Invocation`]: modules with their state, calls, limits.
 //! * [`Trap`]: the error, with a status code and the frames it passed through.
 //!
 //! # Examples
@@ -35,6 +35,7 @@ struct Readme;
 
 pub mod argument_block;
 mod buffer;
+mod call_site;
 mod context;
 pub mod convention;
 mod list;
@@ -48,6 +49,7 @@ mod value;
 
 pub use argument_block::{ArgumentBlock, ArgumentReader, ArgumentWriter, Results};
 pub use buffer::{Access, BUFFER_ALIGNMENT, Buffer, BufferPool, Bytes, BytesOwner, Word};
+pub use call_site::{CallShape, CallSite};
 pub use context::{
     Context, ContextBuilder, Function, InterruptHandle, Invocation, InvocationOptions,
     MAX_CALL_DEPTH, Tracer,

@@ -6,8 +6,8 @@ use core::fmt;
 use std::sync::Arc;
 
 use crate::{
-    ArgumentBlock, CallingConvention, Invocation, PreparedCall, Ref, RefType, Result, Results,
-    StatusCode, Trap,
+    ArgumentBlock, CallShape, CallSite, CallingConvention, Invocation, PreparedCall, Ref, RefType,
+    Result, Results, StatusCode, Trap,
 };
 
 /// A module that a context can link: bytecode or native.
@@ -116,6 +116,12 @@ pub trait Instance: Send + fmt::Debug {
     /// and a caller may remember what it gave instead of calling again.
     fn is_pure(&self, _ordinal: u32) -> bool {
         false
+    }
+
+    /// Returns what calls the export with this ordinal from one place of a program, if it gives no results and the
+    /// instance has something to prepare. It does what [`Instance::call`] does.
+    fn call_site(&self, _ordinal: u32, _shape: CallShape<'_>) -> Option<Box<dyn CallSite>> {
+        None
     }
 }
 

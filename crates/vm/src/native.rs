@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use crate::module::{call_ref_by_block, unknown_ordinal};
 use crate::{
-    ArgumentReader, Atom, Buffer, Call, CallingConvention, ConventionError, Dependency, Export,
-    Instance, Invocation, Linkage, List, Module, Ref, RefType, Result, Results, Signal,
+    ArgumentReader, Atom, Buffer, Call, CallShape, CallSite, CallingConvention, ConventionError,
+    Dependency, Export, Instance, Invocation, Linkage, List, Module, Ref, RefType, Result, Results,
+    Signal,
 };
 
 type BlockFunction<S> = Box<dyn Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync>;
+type SiteFactory<S> = Box<dyn Fn(&S, CallShape<'_>) -> Option<Box<dyn CallSite>> + Send + Sync>;
 type RefFunction<S> = Box<dyn Fn(&S, &mut Ref) -> Result<()> + Send + Sync>;
 type StateFactory<S> = Box<dyn Fn() -> S + Send + Sync>;
 type SignalHandler<S> = Box<dyn Fn(&S, Signal) + Send + Sync>;
@@ -39,6 +41,8 @@ struct NativeFunction<S> {
     by_ref: Option<RefFunction<S>>,
     /// See [`NativeModuleBuilder::pure_function`].
     is_pure: bool,
+    /// See [`NativeModuleBuilder::function_with_sites`].
+    sites: Option<SiteFactory<S>>,
 }
 
 impl<S> NativeFunction<S> {
@@ -50,6 +54,7 @@ impl<S> NativeFunction<S> {
             by_block: Box::new(function),
             by_ref: None,
             is_pure,
+            sites: None,
         }
     }
 }
@@ -192,6 +197,23 @@ impl<S: Send + 'static> NativeModuleBuilder<S> {
         self.add(name, convention, NativeFunction::by_block(function, true))
     }
 
+    /// Adds a raw function as [`NativeModuleBuilder::raw_function`] does, one without results that can be prepared for a
+    /// place that calls it: see [`Instance::call_site`].
+    #[must_use]
+    pub fn function_with_sites(
+        self,
+        name: &str,
+        convention: &str,
+        function: impl Fn(&S, &mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static,
+        sites: impl Fn(&S, CallShape<'_>) -> Option<Box<dyn CallSite>> + Send + Sync + 'static,
+    ) -> Self {
+        let function = NativeFunction {
+            sites: Some(Box::new(sites)),
+            ..NativeFunction::by_block(function, false)
+        };
+        self.add(name, convention, function)
+    }
+
     /// Adds a function of the calling convention `0r_r`, which gets its argument as a ref of its own: what the ref owns
     /// can go into the result without being counted.
     #[must_use]
@@ -326,6 +348,11 @@ impl<S: Send + 'static> Instance for NativeInstance<S> {
     fn is_pure(&self, ordinal: u32) -> bool {
         let function = self.module.functions.get(ordinal as usize);
         function.is_some_and(|function| function.is_pure)
+    }
+
+    fn call_site(&self, ordinal: u32, shape: CallShape<'_>) -> Option<Box<dyn CallSite>> {
+        let function = self.module.functions.get(ordinal as usize)?;
+        function.sites.as_ref()?(&self.state, shape)
     }
 }
 

@@ -147,30 +147,26 @@ impl Ref {
     /// `INVALID_ARGUMENT` when the ref is null or of another type.
     #[inline]
     pub fn as_object<T: Object>(&self, ref_type: &'static RefType) -> Result<&T> {
+        match self.object_of_type() {
+            Some(object) => Ok(object),
+            None => Err(self.mismatch(ref_type)),
+        }
+    }
+
+    /// Returns the object if it is of the Rust type `T`.
+    #[inline]
+    pub fn object_of_type<T: Object>(&self) -> Option<&T> {
         let Self::Object(object) = self else {
-            return Err(self.mismatch(ref_type));
+            return None;
         };
         // The table of a `T`'s methods is nearly always one and the same, and an object with that table is a `T`: the
         // compiler then knows the answer of `downcast_ref`. Of several tables with the same content all but one lead to
         // the slow way, which asks the object.
         let as_that_type: *const dyn Object = Arc::as_ptr(object).cast::<T>();
-        if core::ptr::eq(Arc::as_ptr(object), as_that_type)
-            && let Some(object) = (&**object as &dyn Any).downcast_ref()
-        {
-            return Ok(object);
+        if core::ptr::eq(Arc::as_ptr(object), as_that_type) {
+            return (&**object as &dyn Any).downcast_ref();
         }
-        self.downcast(ref_type)
-    }
-
-    /// As [`Ref::as_object`], by asking the object for its type.
-    #[cold]
-    fn downcast<T: Object>(&self, ref_type: &'static RefType) -> Result<&T> {
-        if let Self::Object(object) = self
-            && let Some(object) = (&**object as &dyn Any).downcast_ref()
-        {
-            return Ok(object);
-        }
-        Err(self.mismatch(ref_type))
+        downcast(&**object)
     }
 
     /// Returns whether both name the same object as the same type; two nulls do.
@@ -201,6 +197,12 @@ impl Ref {
             )),
         }
     }
+}
+
+/// Asks an object for its type.
+#[cold]
+fn downcast<T: Object>(object: &dyn Object) -> Option<&T> {
+    (object as &dyn Any).downcast_ref()
 }
 
 impl From<Arc<Buffer>> for Ref {

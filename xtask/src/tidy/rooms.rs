@@ -25,6 +25,7 @@ const ROOMS: &[&str] = &[
     "crates/hal-local/src/native/call.rs",
     "crates/hal-local/src/native/denormals.rs",
     "crates/hal-local/src/native/environment.rs",
+    "crates/hal-local/src/native/site.rs",
     "crates/hal-local/src/pool/gate.rs",
     "crates/hal-local/src/sys.rs",
     "crates/hal-local/src/trust.rs",

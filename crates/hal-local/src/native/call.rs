@@ -14,14 +14,14 @@ use hal_abi::{DispatchFn, DispatchState, WorkgroupState};
 
 use super::denormals::call_flushing;
 use super::environment::{Aligned, Environment};
+use crate::binding::KernelBindings;
 use crate::library::Library;
-use crate::{Dispatch, DispatchError, KernelBindings, Worker};
+use crate::{Dispatch, DispatchError, Worker};
 
 /// Runs the workgroups of `dispatch` numbered in `tiles` and stops at the first that fails.
 ///
 /// `environment` is that of the executable which `library` belongs to, so its imports are those
 /// that the library asked for.
-#[inline(always)]
 pub(super) fn run(
     library: &Library,
     environment: &Environment,
@@ -32,38 +32,6 @@ pub(super) fn run(
     let Some(entry) = library.kernel(dispatch.export()) else {
         return Err(DispatchError::other_executable(dispatch.export()));
     };
-    if let Some(bindings) = dispatch.given_bindings().as_prepared()
-        && (tiles.start, tiles.end, dispatch.grid().total()) == (0, 1, 1)
-        && dispatch.export().attributes().local_memory_byte_length == 0
-        && !worker.denormals().are_flushed()
-    {
-        // What small dispatches of programs are: one workgroup with nothing to itself.
-        let kernel = Kernel {
-            entry,
-            environment,
-            dispatch_state: &dispatch_state(dispatch, bindings, worker),
-        };
-        return match kernel.call(&workgroup_state(worker, ptr::null_mut(), 0)) {
-            0 => Ok(()),
-            code => Err(DispatchError::kernel_failed(
-                dispatch.export(),
-                [0; 3],
-                code,
-            )),
-        };
-    }
-    run_some(entry, environment, dispatch, tiles, worker)
-}
-
-/// As [`run`], of any dispatch of the kernel `entry`. Out of line, to keep the small one small.
-#[inline(never)]
-fn run_some(
-    entry: DispatchFn,
-    environment: &Environment,
-    dispatch: &Dispatch<'_>,
-    tiles: Range<u64>,
-    worker: &mut Worker,
-) -> Result<(), DispatchError> {
     let byte_length = dispatch.export().attributes().local_memory_byte_length;
     let local_memory = match byte_length {
         0 => ptr::null_mut(),
@@ -95,13 +63,12 @@ fn run_some(
 /// Returns what all workgroups of a dispatch share.
 ///
 /// It points at the constants of `dispatch` and at `bindings`, which are its own.
-#[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "constants and bindings are at most 64, and the workgroup count and size in z 16 bits wide: \
               `Dispatch` and the attributes' source say so"
 )]
-fn dispatch_state(
+pub(super) fn dispatch_state(
     dispatch: &Dispatch<'_>,
     bindings: &KernelBindings<'_>,
     worker: &Worker,
@@ -126,12 +93,11 @@ fn dispatch_state(
 }
 
 /// Returns what the first workgroup has to itself.
-#[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the ABI counts 16 bits of pages of 4096 bytes"
 )]
-fn workgroup_state(
+pub(super) fn workgroup_state(
     worker: &Worker,
     local_memory: *mut c_void,
     local_memory_size: usize,

@@ -27,7 +27,7 @@ const TILES: usize = 3;
 
 /// An executable that counts how often each workgroup ran.
 struct Counting {
-    exports: Arc<[ExportInfo]>,
+    exports: Box<[ExportInfo]>,
     runs: [AtomicUsize; TILES],
     /// Workgroups that fail, by bit.
     failing: u8,
@@ -38,7 +38,7 @@ struct Counting {
 impl Counting {
     fn new(failing: u8) -> Arc<Self> {
         Arc::new(Self {
-            exports: Arc::new([ExportInfo::new(0, None, ExportAttributes::default())]),
+            exports: Box::new([ExportInfo::new(0, None, ExportAttributes::default())]),
             runs: [(); TILES].map(|()| AtomicUsize::new(0)),
             failing,
             is_lent: AtomicBool::new(true),
@@ -53,7 +53,7 @@ impl Counting {
 }
 
 impl Executable for Counting {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         &self.exports
     }
 

@@ -1,12 +1,14 @@
 //! Dispatches: what is checked, in which order workgroups run, what kernels are given.
 
+use std::sync::Arc;
+
 use hal_abi::StatusCode;
 use hal_local::{
-    Binding, Denormals, Dispatch, DispatchError, Dispatcher, InlineDispatcher, KernelBindings,
+    Binding, Denormals, Dispatch, DispatchError, Dispatcher, ExecutableHandle, InlineDispatcher,
 };
 
 use crate::kernels;
-use crate::support::{Memory, dispatch, dispatch_prepared, load_static, test_kernels};
+use crate::support::{Memory, dispatch, dispatch_from_site, load_static, test_kernels};
 
 const INLINE: fn() -> InlineDispatcher = InlineDispatcher::new;
 
@@ -19,16 +21,13 @@ fn check_refused(
     code: StatusCode,
     message: &str,
 ) {
-    for dispatch in [dispatch, dispatch_prepared] {
-        let error = dispatch(
-            &INLINE(),
-            &*test_kernels(),
-            function,
-            count,
-            constants,
-            bindings,
-        )
-        .unwrap_err();
+    let kernels = test_kernels();
+    let listed = dispatch(&INLINE(), &*kernels, function, count, constants, bindings);
+    let kernels = ExecutableHandle::new(kernels);
+    let dispatcher = Arc::new(INLINE());
+    let from_site = dispatch_from_site(dispatcher, &kernels, function, count, constants, bindings);
+    for outcome in [listed, from_site] {
+        let error = outcome.unwrap_err();
         assert_eq!(error.to_string(), message);
         assert_eq!(error.status_code(), code);
     }
@@ -47,76 +46,6 @@ fn every_workgroup_runs_once() {
     )
     .unwrap();
     assert!(memory.to_u32().iter().all(|&count| count == 1));
-}
-
-#[test]
-fn prepared_bindings_reach_kernels_as_listed_ones_do() {
-    for (function, count) in [
-        ("record", [3, 2, 2]),
-        ("record", [1, 1, 1]),
-        ("count", [1, 1, 1]),
-    ] {
-        let constants = match function {
-            "record" => &[11, 12][..],
-            _ => &[],
-        };
-        let memories = [dispatch, dispatch_prepared].map(|dispatch| {
-            let memory = Memory::zeroed(23 * 4);
-            dispatch(
-                &INLINE(),
-                &*test_kernels(),
-                function,
-                count,
-                constants,
-                &[memory.binding()],
-            )
-            .unwrap();
-            memory.to_u32()
-        });
-        assert_eq!(memories[0], memories[1]);
-        assert_ne!(memories[0], [0; 23]);
-    }
-}
-
-#[test]
-fn an_iterator_that_gives_fewer_bindings_than_it_says_is_not_believed() {
-    struct Liar<'a>(Option<Binding<'a>>);
-
-    impl<'a> Iterator for Liar<'a> {
-        type Item = Result<Binding<'a>, ()>;
-
-        fn next(&mut self) -> Option<Self::Item> {
-            self.0.take().map(Ok)
-        }
-
-        fn size_hint(&self) -> (usize, Option<usize>) {
-            (1, Some(1))
-        }
-    }
-
-    impl ExactSizeIterator for Liar<'_> {}
-
-    let none: &[Binding<'_>] = &[];
-    let mut bindings = KernelBindings::new(&none);
-    bindings.try_fill(Liar(None)).unwrap();
-    assert_eq!(bindings.count(), 0);
-}
-
-#[test]
-fn the_first_binding_that_cannot_be_made_is_named() {
-    let memory = Memory::zeroed(4);
-    let none: &[Binding<'_>] = &[];
-    let mut bindings = KernelBindings::new(&none);
-    let given = [Ok(memory.binding()), Err("no"), Err("neither")];
-    assert_eq!(bindings.try_fill(given.into_iter()), Err((1, "no")));
-    assert_eq!(bindings.count(), 0);
-    // Nothing is left of bindings that were there before either.
-    let given = [Ok::<_, &str>(memory.binding())];
-    assert_eq!(bindings.try_fill(given.into_iter()), Ok(()));
-    assert_eq!(bindings.count(), 1);
-    let given = [Ok(memory.binding()), Err("no")];
-    assert_eq!(bindings.try_fill(given.into_iter()), Err((1, "no")));
-    assert_eq!(bindings.count(), 0);
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod fixtures;
 mod kernels;
 mod loaders;
 mod pools;
+mod sites;
 mod support;

@@ -21,7 +21,7 @@ fn pool(threads: usize) -> PoolDispatcher {
 
 /// An executable with one function, in Rust: called for each workgroup with its number.
 struct InRust<F> {
-    exports: Arc<[ExportInfo]>,
+    exports: Box<[ExportInfo]>,
     body: F,
 }
 
@@ -33,7 +33,7 @@ impl<F: Fn(u64, &mut Worker) -> Result<(), DispatchError> + Send + Sync + 'stati
             ExportAttributes::default(),
         );
         Self {
-            exports: Arc::new([export]),
+            exports: Box::new([export]),
             body,
         }
     }
@@ -42,7 +42,7 @@ impl<F: Fn(u64, &mut Worker) -> Result<(), DispatchError> + Send + Sync + 'stati
 impl<F: Fn(u64, &mut Worker) -> Result<(), DispatchError> + Send + Sync + 'static> Executable
     for InRust<F>
 {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         &self.exports
     }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use hal_local::{
-    Binding, Dispatch, DispatchError, Dispatcher, Executable, ExecutableData, ExecutableLoader,
-    ExecutableParams, KernelBindings, StaticLibraryLoader, Trust,
+    Binding, Dispatch, DispatchError, DispatchRequest, DispatchSite, DispatchSiteError, Dispatcher,
+    Executable, ExecutableData, ExecutableHandle, ExecutableLoader, ExecutableParams,
+    StaticLibraryLoader, Trust,
 };
 use hal_plugin::ImportProvider;
 
@@ -113,26 +114,47 @@ pub(crate) fn dispatch(
     dispatcher.dispatch(executable, &dispatch)
 }
 
-/// As [`dispatch`], with bindings in the form of native kernels.
-pub(crate) fn dispatch_prepared(
-    dispatcher: &dyn Dispatcher,
-    executable: &dyn Executable,
+/// Dispatches a function by name from a place of its own.
+pub(crate) fn dispatch_from_site(
+    dispatcher: Arc<dyn Dispatcher>,
+    executable: &ExecutableHandle,
     function: &str,
     count: [u32; 3],
     constants: &[u32],
     bindings: &[Binding<'_>],
 ) -> Result<(), DispatchError> {
-    let ordinal = executable.lookup(function.as_bytes()).unwrap();
-    let mut prepared = KernelBindings::new(&bindings);
-    let given = bindings.iter().copied().map(Ok::<_, Infallible>);
-    prepared.try_fill(given).unwrap();
-    let export = executable.export(ordinal).unwrap();
-    let dispatch = Dispatch::prepared(export, count, constants, &prepared)?;
-    let found: Vec<_> = dispatch
-        .bindings()
-        .map(|binding| binding.as_ptr())
-        .collect();
-    let expected: Vec<_> = bindings.iter().map(|binding| binding.as_ptr()).collect();
-    assert_eq!(found, expected);
-    dispatcher.dispatch(executable, &dispatch)
+    let request = request(executable, function, count, constants);
+    let outcome = DispatchSite::new(dispatcher).dispatch(request, given(bindings));
+    outcome.map_err(dispatch_error)
+}
+
+/// Returns the request to run a function by name.
+pub(crate) fn request<'a>(
+    executable: &'a ExecutableHandle,
+    function: &str,
+    workgroup_count: [u32; 3],
+    constants: &'a [u32],
+) -> DispatchRequest<'a> {
+    let ordinal = executable.executable().lookup(function.as_bytes()).unwrap();
+    DispatchRequest {
+        executable,
+        function: ordinal.into(),
+        workgroup_count,
+        constants,
+    }
+}
+
+/// Returns bindings that are all there.
+pub(crate) fn given<'a>(
+    bindings: &[Binding<'a>],
+) -> impl ExactSizeIterator<Item = Result<Binding<'a>, Infallible>> + Clone + Sync {
+    bindings.iter().copied().map(Ok)
+}
+
+/// Returns the error of a dispatch whose bindings were all there.
+pub(crate) fn dispatch_error(error: DispatchSiteError<Infallible>) -> DispatchError {
+    match error {
+        DispatchSiteError::Dispatch(error) => error,
+        DispatchSiteError::Binding { error, .. } => match error {},
+    }
 }

@@ -6,10 +6,11 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::hint::black_box;
+use std::sync::Arc;
 
 use hal_local::{
-    Binding, Dispatch, Dispatcher, ExecutableData, ExecutableParams, InlineDispatcher,
-    KernelBindings,
+    Binding, DispatchRequest, DispatchSite, DispatchSiteError, ExecutableData, ExecutableHandle,
+    ExecutableParams, InlineDispatcher,
 };
 use halite::{Program, Session, Tensor, Trust, Value};
 use vm::Buffer;
@@ -98,24 +99,31 @@ fn inline(
     workgroups: u32,
 ) -> Result<Run, Box<dyn Error>> {
     let memory = Buffer::allocate(64, 64)?;
-    let executable = workbench::executable("kernels")?;
-    let dispatcher = InlineDispatcher::new();
+    let executable = ExecutableHandle::new(workbench::executable("kernels")?);
+    let mut site = DispatchSite::new(Arc::new(InlineDispatcher::new()));
     let constants = vec![1; constants];
     Ok(Box::new(move |calls| {
         let bytes = memory.as_shared().ok_or("the memory is constant")?;
         let binding = Binding::shared(bytes, None);
         let bindings = vec![binding; bindings];
-        let source = bindings.as_slice();
-        let ordinal = executable.lookup(kernel.as_bytes())? as usize;
-        let exports = executable.exports();
-        let count = [workgroups, 1, 1];
+        let function = executable.executable().lookup(kernel.as_bytes())?.into();
+        let request = DispatchRequest {
+            executable: &executable,
+            function,
+            workgroup_count: [workgroups, 1, 1],
+            constants: &constants,
+        };
         for _ in 0..calls {
-            let mut prepared = KernelBindings::new(&source);
-            let filled = prepared.try_fill(source.iter().copied().map(Ok::<_, Infallible>));
-            filled.map_err(|(_, never)| never)?;
-            let export = exports.get(black_box(ordinal)).ok_or("no such function")?;
-            let dispatch = Dispatch::prepared(export, count, &constants, &prepared)?;
-            dispatcher.dispatch(&*executable, &dispatch)?;
+            let request = black_box(request);
+            if let Some(outcome) = site.repeat(request, bindings.iter().copied().map(Some)) {
+                outcome?;
+                continue;
+            }
+            match site.dispatch(request, bindings.iter().copied().map(Ok::<_, Infallible>)) {
+                Err(DispatchSiteError::Dispatch(error)) => return Err(error.into()),
+                Err(DispatchSiteError::Binding { error, .. }) => match error {},
+                Ok(()) => {}
+            }
         }
         Ok(())
     }))

@@ -12,7 +12,7 @@ use super::*;
 
 /// An executable with a named and a nameless function that only count.
 struct Counting {
-    exports: Arc<[ExportInfo]>,
+    exports: Box<[ExportInfo]>,
     run: Arc<AtomicU64>,
 }
 
@@ -20,7 +20,7 @@ impl Counting {
     fn new() -> Self {
         let attributes = ExportAttributes::default();
         Self {
-            exports: Arc::new([
+            exports: Box::new([
                 ExportInfo::new(0, Some(b"count".as_slice().into()), attributes).with_source(Some(
                     SourceLocation {
                         path: "count.mlir".into(),
@@ -35,7 +35,7 @@ impl Counting {
 }
 
 impl Executable for Counting {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         &self.exports
     }
 

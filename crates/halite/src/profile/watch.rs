@@ -86,7 +86,7 @@ struct WatchedExecutable {
 }
 
 impl Executable for WatchedExecutable {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         self.executable.exports()
     }
 

@@ -80,7 +80,7 @@ pub(super) fn import_call(
     blocks: &mut Vec<u32>,
 ) -> ImportCall {
     let mut block = Vec::new();
-    let (mut words, mut consumed) = (Vec::new(), Vec::new());
+    let (mut words, mut pairs, mut consumed) = (Vec::new(), Vec::new(), Vec::new());
     let mut registers = arguments.iter();
     let mut put = |block: &mut Vec<u32>, atom: Atom| {
         let Some(register) = registers.next() else {
@@ -89,10 +89,6 @@ pub(super) fn import_call(
         block.resize(align_words(block.len(), atom.word_alignment()), 0);
         let start = block.len();
         block.resize(start + atom.word_count(), 0);
-        let mut put_word = |register, at: usize| match known(register) {
-            Some(word) => block[at] = word,
-            None => words.push((register, index32(at))),
-        };
         match value(*register, atom) {
             Value::Ref(bits) => {
                 let register = bits & REF_MASK;
@@ -106,11 +102,14 @@ pub(super) fn import_call(
                     consumed.push(register);
                 }
             }
-            Value::Word(register) => put_word(register, start),
-            Value::Pair(register) => {
-                put_word(register, start);
-                put_word(register + 1, start + 1);
-            }
+            Value::Word(register) => match known(register) {
+                Some(word) => block[start] = word,
+                None => words.push((register, index32(start))),
+            },
+            Value::Pair(register) => match (known(register), known(register + 1)) {
+                (Some(low), Some(high)) => block[start..].copy_from_slice(&[low, high]),
+                _ => pairs.push((register, index32(start))),
+            },
         }
     };
     for (position, item) in convention.arguments().iter().enumerate() {
@@ -143,6 +142,7 @@ pub(super) fn import_call(
         import,
         block: start..blocks.len(),
         words: words.into(),
+        pairs: pairs.into(),
         consumed: consumed.into(),
         result_words: result_words.into(),
         result_refs: result_refs.into(),

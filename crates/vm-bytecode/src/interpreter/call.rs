@@ -1,8 +1,8 @@
 //! Calls: between functions of the module, and to imports.
 
-use vm::{ArgumentBlock, Invocation, Ref, Result, Results, StatusCode, Trap};
+use vm::{ArgumentBlock, CallShape, Invocation, Ref, Result, Results, StatusCode, Trap};
 
-use super::stack::{Direction, MOVE_BIT, REF_MASK, Registers, Stack, release};
+use super::stack::{Direction, MOVE_BIT, PreparedSite, REF_MASK, Registers, Site, Stack, release};
 use super::{Interpreter, release_ref, set_ref};
 use crate::compile::copy;
 use crate::program::{ImportCall, InternalCall, Step, Value};
@@ -34,6 +34,72 @@ impl Interpreter<'_> {
             );
         }
         stack.pop();
+    }
+
+    /// Calls an import, which gives no results, from a place that nothing is prepared for; the first time, its instance may
+    /// prepare something.
+    #[inline(never)]
+    pub(super) fn call_unprepared(
+        &self,
+        site: &mut Site,
+        call: &ImportCall,
+        registers: &mut Registers<'_>,
+        refs: &mut [Ref],
+        words: &mut [u32],
+        results: &mut Results,
+    ) -> Result<()> {
+        if let Site::New = site {
+            *site = self.new_site(call, words)?;
+            if let Site::Prepared(site) = site {
+                return self.call_site(site, registers, refs);
+            }
+        }
+        self.call_import(call, registers, refs, words, results)
+    }
+
+    /// Calls an import, which gives no results, through what its instance prepared for the place.
+    #[inline(always)]
+    pub(super) fn call_site(
+        &self,
+        site: &mut PreparedSite,
+        registers: &Registers<'_>,
+        refs: &mut [Ref],
+    ) -> Result<()> {
+        fill(&mut site.words, &site.inputs, &site.pairs, registers);
+        let block = ArgumentBlock::with_constants(&site.words, refs, self.instance.rodata());
+        site.callee
+            .call(block, self.invocation)
+            .map_err(not_deferred)?;
+        for &register in &site.consumed {
+            release_ref(refs, register);
+        }
+        Ok(())
+    }
+
+    /// Returns what the instance that has an import prepares for the place of `call`.
+    fn new_site(&self, call: &ImportCall, words: &[u32]) -> Result<Site> {
+        let Some(target) = self.instance.import(call.import) else {
+            return Ok(Site::Plain);
+        };
+        let words = &words[call.block.clone()];
+        let mut varying = vec![false; words.len()];
+        for &(_, at) in &call.words {
+            varying[at as usize] = true;
+        }
+        for &(_, at) in &call.pairs {
+            varying[at as usize..][..2].fill(true);
+        }
+        let shape = CallShape::new(words, &varying);
+        Ok(match self.invocation.call_site(target, shape)? {
+            None => Site::Plain,
+            Some(callee) => Site::Prepared(PreparedSite {
+                callee,
+                words: words.into(),
+                inputs: call.words.clone(),
+                pairs: call.pairs.clone(),
+                consumed: call.consumed.clone(),
+            }),
+        })
     }
 
     /// Calls the import of the convention `0r_r` that `step` names: in the register for its result.
@@ -132,11 +198,9 @@ impl Interpreter<'_> {
         };
         // The block has all but the numbers that vary; refs are named by the registers of the caller or by its constants.
         let words = &mut words[call.block.clone()];
-        for &(register, at) in &call.words {
-            words[at as usize] = registers.word(register);
-        }
-        let invocation: &Invocation<'_> = self.invocation;
+        fill(words, &call.words, &call.pairs, registers);
         let block = ArgumentBlock::with_constants(words, refs, self.instance.rodata());
+        let invocation: &Invocation<'_> = self.invocation;
         if let Err(trap) = invocation.call_or_resume(target, block, results, resuming) {
             results.clear();
             return Err(trap);
@@ -162,6 +226,19 @@ impl Interpreter<'_> {
             core::mem::swap(slot, result);
         }
         Ok(())
+    }
+}
+
+/// Puts the numbers that vary into a block, each at the word it goes to.
+#[inline(always)]
+fn fill(block: &mut [u32], words: &[(u16, u32)], pairs: &[(u16, u32)], registers: &Registers<'_>) {
+    for &(register, at) in words {
+        block[at as usize] = registers.word(register);
+    }
+    for &(register, at) in pairs {
+        let pair = registers.pair(register);
+        block[at as usize..][..2]
+            .copy_from_slice(&[(pair & 0xFFFF_FFFF) as u32, (pair >> 32) as u32]);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::module::BytecodeInstance;
 use crate::program::{BACKWARDS, CONTINUES, Function, Step, StepKind};
 #[cfg(feature = "jit")]
 use stack::Registers;
-use stack::{release_ref, set_ref, take_or_clone};
+use stack::{Site, release_ref, set_ref, take_or_clone};
 
 pub(crate) use entry::Caller;
 use list::{list, set_list};
@@ -88,6 +88,7 @@ impl Interpreter<'_> {
             registers: mut r,
             refs,
             words,
+            sites,
             results,
         } = window.reborrow();
         let steps = &function.steps[..];
@@ -511,22 +512,22 @@ impl Interpreter<'_> {
                 StepKind::RoundF32Even => f32_op!(step, |a| scalar::round_even_f32(a)),
                 StepKind::MinF32 => f32_op!(step, |a, b| scalar::min_f32(a, b)),
                 StepKind::MaxF32 => f32_op!(step, |a, b| scalar::max_f32(a, b)),
-                StepKind::AtanF32 => f32_op!(step, |a| a.atan()),
-                StepKind::CosF32 => f32_op!(step, |a| a.cos()),
-                StepKind::SinF32 => f32_op!(step, |a| a.sin()),
-                StepKind::ExpF32 => f32_op!(step, |a| a.exp()),
-                StepKind::Exp2F32 => f32_op!(step, |a| a.exp2()),
-                StepKind::Expm1F32 => f32_op!(step, |a| a.exp_m1()),
-                StepKind::LogF32 => f32_op!(step, |a| a.ln()),
-                StepKind::Log10F32 => f32_op!(step, |a| a.log10()),
-                StepKind::Log1pF32 => f32_op!(step, |a| a.ln_1p()),
-                StepKind::Log2F32 => f32_op!(step, |a| a.log2()),
+                StepKind::AtanF32 => f32_op!(step, |a| libm::atanf(a)),
+                StepKind::CosF32 => f32_op!(step, |a| libm::cosf(a)),
+                StepKind::SinF32 => f32_op!(step, |a| libm::sinf(a)),
+                StepKind::ExpF32 => f32_op!(step, |a| libm::expf(a)),
+                StepKind::Exp2F32 => f32_op!(step, |a| libm::exp2f(a)),
+                StepKind::Expm1F32 => f32_op!(step, |a| libm::expm1f(a)),
+                StepKind::LogF32 => f32_op!(step, |a| libm::logf(a)),
+                StepKind::Log10F32 => f32_op!(step, |a| scalar::log10_f32(a)),
+                StepKind::Log1pF32 => f32_op!(step, |a| libm::log1pf(a)),
+                StepKind::Log2F32 => f32_op!(step, |a| libm::log2f(a)),
                 StepKind::RsqrtF32 => f32_op!(step, |a| scalar::rsqrt_f32(a)),
                 StepKind::SqrtF32 => f32_op!(step, |a| a.sqrt()),
-                StepKind::TanhF32 => f32_op!(step, |a| a.tanh()),
+                StepKind::TanhF32 => f32_op!(step, |a| libm::tanhf(a)),
                 StepKind::ErfF32 => f32_op!(step, |a| libm::erff(a)),
-                StepKind::Atan2F32 => f32_op!(step, |a, b| a.atan2(b)),
-                StepKind::PowF32 => f32_op!(step, |a, b| a.powf(b)),
+                StepKind::Atan2F32 => f32_op!(step, |a, b| libm::atan2f(a, b)),
+                StepKind::PowF32 => f32_op!(step, |a, b| libm::powf(a, b)),
                 StepKind::CmpEqF32O => compare!(step, f32, |a, b| a == b),
                 StepKind::CmpEqF32U => compare!(step, f32, |a, b| a
                     .partial_cmp(&b)
@@ -559,22 +560,22 @@ impl Interpreter<'_> {
                 StepKind::RoundF64Even => f64_op!(step, |a| scalar::round_even_f64(a)),
                 StepKind::MinF64 => f64_op!(step, |a, b| scalar::min_f64(a, b)),
                 StepKind::MaxF64 => f64_op!(step, |a, b| scalar::max_f64(a, b)),
-                StepKind::AtanF64 => f64_op!(step, |a| a.atan()),
-                StepKind::CosF64 => f64_op!(step, |a| a.cos()),
-                StepKind::SinF64 => f64_op!(step, |a| a.sin()),
-                StepKind::ExpF64 => f64_op!(step, |a| a.exp()),
-                StepKind::Exp2F64 => f64_op!(step, |a| a.exp2()),
-                StepKind::Expm1F64 => f64_op!(step, |a| a.exp_m1()),
-                StepKind::LogF64 => f64_op!(step, |a| a.ln()),
-                StepKind::Log10F64 => f64_op!(step, |a| a.log10()),
-                StepKind::Log1pF64 => f64_op!(step, |a| a.ln_1p()),
-                StepKind::Log2F64 => f64_op!(step, |a| a.log2()),
+                StepKind::AtanF64 => f64_op!(step, |a| libm::atan(a)),
+                StepKind::CosF64 => f64_op!(step, |a| libm::cos(a)),
+                StepKind::SinF64 => f64_op!(step, |a| libm::sin(a)),
+                StepKind::ExpF64 => f64_op!(step, |a| libm::exp(a)),
+                StepKind::Exp2F64 => f64_op!(step, |a| libm::exp2(a)),
+                StepKind::Expm1F64 => f64_op!(step, |a| libm::expm1(a)),
+                StepKind::LogF64 => f64_op!(step, |a| scalar::log_f64(a)),
+                StepKind::Log10F64 => f64_op!(step, |a| scalar::log10_f64(a)),
+                StepKind::Log1pF64 => f64_op!(step, |a| libm::log1p(a)),
+                StepKind::Log2F64 => f64_op!(step, |a| scalar::log2_f64(a)),
                 StepKind::RsqrtF64 => f64_op!(step, |a| scalar::rsqrt_f64(a)),
                 StepKind::SqrtF64 => f64_op!(step, |a| a.sqrt()),
-                StepKind::TanhF64 => f64_op!(step, |a| a.tanh()),
+                StepKind::TanhF64 => f64_op!(step, |a| libm::tanh(a)),
                 StepKind::ErfF64 => f64_op!(step, |a| libm::erf(a)),
-                StepKind::Atan2F64 => f64_op!(step, |a, b| a.atan2(b)),
-                StepKind::PowF64 => f64_op!(step, |a, b| a.powf(b)),
+                StepKind::Atan2F64 => f64_op!(step, |a, b| libm::atan2(a, b)),
+                StepKind::PowF64 => f64_op!(step, |a, b| libm::pow(a, b)),
                 StepKind::CmpEqF64O => compare!(step, f64, |a, b| a == b),
                 StepKind::CmpEqF64U => compare!(step, f64, |a, b| a
                     .partial_cmp(&b)
@@ -652,6 +653,15 @@ impl Interpreter<'_> {
                 StepKind::CallVariadic => {
                     let call = &function.import_calls[step.y as usize];
                     check!(self.call_import(call, &mut r, refs, words, results));
+                }
+                StepKind::CallSite => {
+                    let site = &mut sites[step.x as usize];
+                    if let Site::Prepared(site) = site {
+                        check!(self.call_site(site, &r, refs));
+                    } else {
+                        let call = &function.import_calls[step.y as usize];
+                        check!(self.call_unprepared(site, call, &mut r, refs, words, results));
+                    }
                 }
                 StepKind::CallRef => {
                     check!(self.call_ref(step, refs));

@@ -103,6 +103,26 @@ pub(super) fn f64_to_i32(value: f64) -> i32 {
     f32_to_i32(value as f32)
 }
 
+/// Defines logarithms that are a positive NaN for negative numbers, as in the reference. Those of the other instructions
+/// are a negative one.
+macro_rules! define_logarithms {
+    ($($name:ident $float:ty, $function:path;)*) => {$(
+        pub(super) fn $name(value: $float) -> $float {
+            if value < 0.0 {
+                return <$float>::NAN;
+            }
+            $function(value)
+        }
+    )*};
+}
+
+define_logarithms! {
+    log10_f32 f32, libm::log10f;
+    log_f64 f64, libm::log;
+    log10_f64 f64, libm::log10;
+    log2_f64 f64, libm::log2;
+}
+
 /// Defines the float operations of one width.
 macro_rules! define_floats {
     ($float:ty, $min:ident, $max:ident, $round_even:ident, $rsqrt:ident, $fma:ident, $powi:ident) => {
@@ -250,6 +270,18 @@ mod tests {
         let rounded = [0.5f32, 2.5, 3.5, -2.5, -0.5, -0.2, -0.0].map(round_even_f32);
         let expected = [0.0f32, 2.0, 4.0, -2.0, 0.0, -0.0, -0.0];
         assert_eq!(rounded.map(f32::to_bits), expected.map(f32::to_bits));
+    }
+
+    #[test]
+    fn some_logarithms_of_negative_numbers_are_a_positive_nan() {
+        for value in [-1.0, -0.5, f32::NEG_INFINITY] {
+            let wide = [log_f64, log10_f64, log2_f64].map(|logarithm| logarithm(value.into()));
+            for result in [log10_f32(value).into(), wide[0], wide[1], wide[2]] {
+                assert!(result.is_nan() && result.is_sign_positive(), "{value}");
+            }
+        }
+        assert_eq!(log10_f64(1000.0), 3.0);
+        assert_eq!(log2_f64(-0.0), f64::NEG_INFINITY);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Frames live on the heap, so a program that recurses without end runs into [`MAX_STACK_BYTES`], never into the end
 //! of the thread's stack.
 
-use vm::{Ref, Result, Results, StatusCode, Trap};
+use vm::{CallSite, Ref, Result, Results, StatusCode, Trap};
 
-use crate::program::Function;
+use crate::program::{Function, Program};
 
 /// The most bytes of frames, counted as the reference counts them: a header, the registers and the refs of each.
 const MAX_STACK_BYTES: usize = 1 << 20;
@@ -144,8 +144,34 @@ pub(crate) struct Stack {
     frames: Vec<Frame>,
     /// Argument blocks of the calls to imports.
     words: Vec<u32>,
+    /// What calls imports from the places that have a number.
+    sites: Vec<Site>,
     /// Results of a call to an import.
     results: Results,
+}
+
+/// What calls an import from one place.
+#[derive(Debug, Default)]
+pub(super) enum Site {
+    /// Nothing was called from there yet.
+    #[default]
+    New,
+    /// The callee prepared nothing for the place.
+    Plain,
+    /// The callee prepared something.
+    Prepared(PreparedSite),
+}
+
+/// A place that calls an import, with what the callee prepared for it.
+#[derive(Debug)]
+pub(super) struct PreparedSite {
+    pub(super) callee: Box<dyn CallSite>,
+    /// The argument block.
+    pub(super) words: Box<[u32]>,
+    /// As the plan of the call says, and so `pairs` and `consumed`.
+    pub(super) inputs: Box<[(u16, u32)]>,
+    pub(super) pairs: Box<[(u16, u32)]>,
+    pub(super) consumed: Box<[u16]>,
 }
 
 /// The top frame, borrowed for running it.
@@ -153,6 +179,7 @@ pub(crate) struct Window<'a> {
     pub(super) registers: Registers<'a>,
     pub(super) refs: &'a mut [Ref],
     pub(super) words: &'a mut [u32],
+    pub(super) sites: &'a mut [Site],
     pub(super) results: &'a mut Results,
 }
 
@@ -164,20 +191,22 @@ impl Window<'_> {
             registers: Registers(self.registers.0),
             refs: self.refs,
             words: self.words,
+            sites: self.sites,
             results: self.results,
         }
     }
 }
 
 impl Stack {
-    /// Returns an empty stack for a program with these argument blocks.
-    pub(crate) fn new(argument_words: &[u32]) -> Self {
+    /// Returns an empty stack for a program.
+    pub(crate) fn new(program: &Program) -> Self {
         Self {
             // Zeroed memory of this size comes fresh from the system: only what frames touch is ever paged in.
             registers: vec![0; INITIAL_REGISTER_BYTES + WINDOW_BYTES],
             refs: Vec::new(),
             frames: Vec::new(),
-            words: argument_words.to_vec(),
+            words: program.argument_words.to_vec(),
+            sites: (0..program.site_count).map(|_| Site::New).collect(),
             results: Results::new(),
         }
     }
@@ -264,6 +293,7 @@ impl Stack {
             registers: Registers(registers),
             refs: &mut self.refs[frame.refs..frame.refs_end],
             words: &mut self.words,
+            sites: &mut self.sites,
             results: &mut self.results,
         }
     }

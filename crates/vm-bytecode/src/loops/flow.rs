@@ -84,10 +84,14 @@ pub(super) fn for_each_value(
         StepKind::CallVariadic
         | StepKind::CallYieldable
         | StepKind::CallVariadicYieldable
+        | StepKind::CallSite
         | StepKind::CallPure => {
             let call = &function.import_calls[step.y as usize];
             for &(register, _) in &call.words {
                 visit(Read, Value::Word(register));
+            }
+            for &(register, _) in &call.pairs {
+                visit(Read, Value::Pair(register));
             }
             for &register in &call.result_words {
                 visit(Write, Value::Word(register));

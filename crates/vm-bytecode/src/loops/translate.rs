@@ -62,6 +62,7 @@ fn is_call(step: &Step) -> bool {
             | StepKind::CallYieldable
             | StepKind::CallVariadicYieldable
             | StepKind::CallRef
+            | StepKind::CallSite
             | StepKind::CallPure
     )
 }

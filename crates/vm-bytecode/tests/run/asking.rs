@@ -1,12 +1,12 @@
-//! Calls of imports that take a shorter way: what a pure import gave is remembered, and a function from a ref to a ref gets
-//! its argument without a block.
+//! Calls of imports that take a shorter way: what a pure import gave is remembered, a function from a ref to a ref gets its
+//! argument without a block, and a function may prepare something for each place that calls it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use vm::{
-    Buffer, Call, Context, InvocationOptions, Module, NativeModule, Object, Ref, Result,
-    StatusCode, Trap, Value,
+    ArgumentBlock, Atom, Buffer, Call, CallShape, CallSite, Context, ImportTarget, Invocation,
+    InvocationOptions, Module, NativeModule, Object, Ref, Result, Results, StatusCode, Trap, Value,
 };
 
 use crate::host::TOKEN_TYPE;
@@ -63,6 +63,8 @@ fn linked() -> (Calls, Context) {
             .ref_function("defer", |_, _| {
                 Err(Trap::new(StatusCode::DEFERRED, "not yet"))
             })
+            .raw_function("note", "0rICiD_v", |_, _| Ok(()))
+            .raw_function("count", "0CiD_v", |_, _| Ok(()))
             .build()
             .unwrap();
     (calls, link(&[store, load("asking")]))
@@ -231,4 +233,183 @@ fn what_a_function_from_a_ref_to_a_ref_fails_with_is_told() {
     );
     let deferred = failure(call(&context, "defer", &null), StatusCode::INTERNAL);
     assert!(deferred.ends_with("yielded: not yet"), "{deferred}");
+}
+
+/// What was noted: in which way, of which length of a buffer, number and span.
+type Notes = Arc<Mutex<Vec<(&'static str, usize, i64, Vec<u32>)>>>;
+
+/// A number that is refused, and one that is noted once more from within.
+const REFUSED: i64 = -1;
+const NESTED: i64 = 100;
+
+fn note(
+    notes: &Notes,
+    way: &'static str,
+    arguments: &ArgumentBlock<'_>,
+    invocation: &Invocation<'_>,
+) -> Result<()> {
+    let mut reader = arguments.reader();
+    let buffer = reader.buffer()?;
+    let number = reader.i64()?;
+    let count = reader.span(&[Atom::I32])?;
+    let span = reader.words(count)?.to_vec();
+    reader.finish()?;
+    if number == REFUSED {
+        return Err(Trap::invalid_argument("the number is refused"));
+    }
+    let entry = (way, buffer.length(), number, span);
+    notes.lock().unwrap().push(entry);
+    if number == NESTED {
+        let again = ArgumentBlock::new(&[0, 0, 0, 0, 5, 0, 6], arguments.refs());
+        let ordinal = load("asking").lookup("note").unwrap();
+        let target = ImportTarget {
+            instance: 1,
+            ordinal,
+        };
+        invocation.call(target, again, &mut Results::new())?;
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct NoteSite(Notes);
+
+impl CallSite for NoteSite {
+    fn call(&mut self, arguments: ArgumentBlock<'_>, invocation: &Invocation<'_>) -> Result<()> {
+        note(&self.0, "site", &arguments, invocation)
+    }
+}
+
+/// The shapes that sites were made for: the length of a block, and which words vary.
+type Shapes = Arc<Mutex<Vec<(usize, Vec<usize>)>>>;
+
+/// Links the program to imports that note.
+fn noting(prepares: bool) -> (Notes, Shapes, Context) {
+    let (notes, shapes) = (Notes::default(), Shapes::default());
+    let (state, seen) = (Arc::clone(&notes), Arc::clone(&shapes));
+    let site = move |notes: &Notes, shape: CallShape<'_>| {
+        let length = shape.words().len();
+        let varying = (0..length + 2).filter(|at| shape.varies(*at)).collect();
+        seen.lock().unwrap().push((length, varying));
+        prepares.then(|| Box::new(NoteSite(Arc::clone(notes))) as Box<dyn CallSite>)
+    };
+    let by_block = |notes: &Notes, call: &mut Call<'_, '_>| {
+        note(notes, "block", &call.arguments, call.invocation)
+    };
+    let unused = |_: &Notes, _: &mut Call<'_, '_>| Ok(());
+    let store: Arc<dyn Module> =
+        NativeModule::builder_with_state("store", 0, move || Arc::clone(&state))
+            .ref_type(&TOKEN_TYPE)
+            .function_with_sites("note", "0rICiD_v", by_block, site)
+            .raw_function("count", "0CiD_v", |notes: &Notes, call| {
+                let mut reader = call.arguments.reader();
+                let count = reader.span(&[Atom::I32])?;
+                let span = reader.words(count)?.to_vec();
+                notes.lock().unwrap().push(("block", 0, 0, span));
+                Ok(())
+            })
+            .raw_function("pure", "0rr_I", unused)
+            .raw_function("impure", "0rr_I", unused)
+            .raw_function("pass", "0r_r", unused)
+            .raw_function("pass_by_block", "0r_r", unused)
+            .raw_function("defer", "0r_r", unused)
+            .raw_function("two", "0r_rr", unused)
+            .build()
+            .unwrap();
+    (notes, shapes, link(&[store, load("asking")]))
+}
+
+fn noted(number: i64, last: i32) -> (Arc<Buffer>, [Value; 3]) {
+    let buffer = Buffer::allocate(9, 0).unwrap();
+    let argument = Value::Ref(Arc::clone(&buffer).into());
+    (buffer, [argument, Value::I64(number), Value::I32(last)])
+}
+
+#[test]
+fn what_varies_reaches_a_prepared_place_each_time() {
+    for (prepares, way) in [(true, "site"), (false, "block")] {
+        let (notes, shapes, context) = noting(prepares);
+        for turn in 0..3 {
+            let (buffer, arguments) = noted(i64::from(turn) << 32 | 1, turn);
+            call(&context, "note", &arguments).unwrap();
+            drop(arguments);
+            assert_eq!(Arc::strong_count(&buffer), 1, "the ref was moved");
+        }
+        let expected = [0, 1, 2].map(|turn| (way, 9, i64::from(turn) << 32 | 1, vec![7, turn]));
+        assert_eq!(*notes.lock().unwrap(), expected);
+        // A ref of four words, the number, a count and two words, of which one is a constant.
+        assert_eq!(*shapes.lock().unwrap(), [(9, vec![4, 5, 8])]);
+    }
+}
+
+#[test]
+fn each_place_is_prepared_on_its_own() {
+    let (notes, shapes, context) = noting(true);
+    let (buffer, arguments) = noted(3, 4);
+    for _ in 0..2 {
+        call(&context, "note_twice", &arguments).unwrap();
+    }
+    drop(arguments);
+    assert_eq!(Arc::strong_count(&buffer), 1);
+    let both = [("site", 9, 3, vec![4]), ("site", 9, 3, vec![])];
+    assert_eq!(*notes.lock().unwrap(), [both.clone(), both].concat());
+    assert_eq!(
+        *shapes.lock().unwrap(),
+        [(8, vec![4, 5, 7]), (7, vec![4, 5])]
+    );
+}
+
+#[test]
+fn a_prepared_place_fails_and_goes_on() {
+    let (notes, _, context) = noting(true);
+    for number in [1, REFUSED, 2] {
+        let (buffer, arguments) = noted(number, 0);
+        let outcome = call(&context, "note", &arguments);
+        drop(arguments);
+        assert_eq!(Arc::strong_count(&buffer), 1);
+        if number == REFUSED {
+            let message = failure(outcome, StatusCode::INVALID_ARGUMENT);
+            assert_eq!(message, "the number is refused");
+        } else {
+            outcome.unwrap();
+        }
+    }
+    let numbers: Vec<_> = notes.lock().unwrap().iter().map(|note| note.2).collect();
+    assert_eq!(numbers, [1, 2]);
+}
+
+#[test]
+fn a_prepared_place_may_be_entered_again() {
+    let (notes, _, context) = noting(true);
+    for _ in 0..2 {
+        let (_, arguments) = noted(NESTED, 1);
+        call(&context, "note", &arguments).unwrap();
+    }
+    let both = [("site", 9, NESTED, vec![7, 1]), ("site", 9, 5, vec![7, 6])];
+    assert_eq!(*notes.lock().unwrap(), [both.clone(), both].concat());
+}
+
+#[test]
+fn counted_instructions_use_prepared_places_too() {
+    let (notes, shapes, context) = noting(true);
+    let (_, arguments) = noted(1, 2);
+    let options = InvocationOptions {
+        fuel: Some(10),
+        tracer: None,
+    };
+    call_with(&context, "note", &arguments, options).unwrap();
+    call(&context, "note", &arguments).unwrap();
+    let one = ("site", 9, 1, vec![7, 2]);
+    assert_eq!(*notes.lock().unwrap(), [one.clone(), one]);
+    assert_eq!(shapes.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn an_import_that_prepares_nothing_is_called_by_its_block() {
+    let (notes, _, context) = noting(true);
+    for number in [4, 5] {
+        call(&context, "count", &[Value::I32(number)]).unwrap();
+    }
+    let expected = [4, 5].map(|number| ("block", 0, 0, vec![number; 3]));
+    assert_eq!(*notes.lock().unwrap(), expected);
 }

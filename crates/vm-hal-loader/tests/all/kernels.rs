@@ -34,7 +34,7 @@ pub(crate) struct Kernels {
     pub(crate) data: ExecutableData,
     pub(crate) constants: Vec<u32>,
     pub(crate) seen: Mutex<Vec<Seen>>,
-    exports: Arc<[ExportInfo]>,
+    exports: Box<[ExportInfo]>,
 }
 
 impl Kernels {
@@ -68,7 +68,7 @@ impl Kernels {
 }
 
 impl Executable for Kernels {
-    fn exports(&self) -> &Arc<[ExportInfo]> {
+    fn exports(&self) -> &[ExportInfo] {
         &self.exports
     }
 

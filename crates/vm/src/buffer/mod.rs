@@ -195,11 +195,21 @@ impl Buffer {
     /// `OUT_OF_RANGE` when the range does not lie in the buffer.
     #[inline]
     pub fn span(&self, offset: u64, length: u64) -> Result<Bytes<'_>> {
+        match self.get_span(offset, length) {
+            Some(bytes) => Ok(bytes),
+            None => Err(self.out_of_bounds(offset, length, 1)),
+        }
+    }
+
+    /// Returns bytes as [`Buffer::span`] does, or `None` when the range does not lie in the buffer.
+    #[inline]
+    #[must_use]
+    pub fn get_span(&self, offset: u64, length: u64) -> Option<Bytes<'_>> {
         let total = self.length() as u64;
         if offset <= total && length <= total - offset {
-            return Ok(self.memory.bytes(host_size(offset), host_size(length)));
+            return Some(self.memory.bytes(host_size(offset), host_size(length)));
         }
-        Err(self.out_of_bounds(offset, length, 1))
+        None
     }
 
     /// Returns the bytes for reading and writing when `buffer` is the only reference to them.
