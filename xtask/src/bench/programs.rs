@@ -19,7 +19,9 @@ pub(super) struct Program {
     pub(super) folder: PathBuf,
     /// The module, compiled for the inline-dynamic model.
     pub(super) module: PathBuf,
-    /// Whether it is measured on two threads as well.
+    /// Whether two threads are compared with the reference's `local-task` device.
+    pub(super) local_task: bool,
+    /// Whether two threads are compared with one of our own.
     pub(super) two_threads: bool,
     /// The module for the reference's devices, if there is one.
     pub(super) device_module: Option<PathBuf>,
@@ -70,6 +72,7 @@ impl Program {
                 .collect::<Option<_>>()
                 .context("`args` holds no texts")?,
             device_module: existing(&folder, &[format!("{name}.async.vmfb")]),
+            local_task: row["local_task"] == true,
             two_threads: row["two_threads"] == true,
             folder,
             module,
@@ -97,7 +100,7 @@ mod tests {
         let programs = selected(&workspace, &options("")).unwrap();
         assert_eq!(programs.len(), 12);
         for program in programs {
-            assert_eq!(program.device_module.is_some(), program.two_threads);
+            assert_eq!(program.device_module.is_some(), program.local_task);
             assert!(program.bar > 0.0 && program.bar <= 1.0);
             assert!(program.args[0].starts_with("--function="));
         }

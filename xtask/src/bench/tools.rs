@@ -1,6 +1,6 @@
 //! The two runtimes as commands: building or finding them, running them, reading what they measured.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl Tools {
                 .args(["--release", "--package", "halite-cli"]),
         )?;
         let mut tools = Self {
-            halite: workspace.target().join("release/halite"),
+            halite: install(&workspace.target().join("release/halite"))?,
             benchmark_module: command,
             run_module: PathBuf::new(),
             release: String::new(),
@@ -183,6 +183,19 @@ impl Tools {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(command)
     }
+}
+
+/// Returns a copy of a program, as one that was installed: written front to back. A system keeps a file that a linker has
+/// just written in smaller pieces, and pages it in more slowly.
+fn install(built: &Path) -> Result<PathBuf> {
+    let installed = built.with_file_name("halite-installed");
+    let read = || -> std::io::Result<()> {
+        std::fs::write(&installed, std::fs::read(built)?)?;
+        let permissions = std::fs::metadata(built)?.permissions();
+        std::fs::set_permissions(&installed, permissions)
+    };
+    read().with_context(|| format!("{} to {}", built.display(), installed.display()))?;
+    Ok(installed)
 }
 
 /// Returns the time of a call in a report of `iree-benchmark-module`.

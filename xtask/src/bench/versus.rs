@@ -68,7 +68,7 @@ pub(super) fn compare(workspace: &Workspace, options: &Options) -> Result<()> {
     }
     // Stable: within a group the programs stay in their order.
     lines.sort_by_key(|line| line.group);
-    for program in programs.iter().filter(|program| program.two_threads) {
+    for program in programs.iter().filter(|program| program.local_task) {
         if program.device_module.is_none() {
             let name = &program.name;
             println!("bench: {name} on local-task skipped: no {name}.async.vmfb");
@@ -97,7 +97,7 @@ fn measure(tools: &Tools, program: &Program, round: usize, lines: &mut Vec<Line>
     let name = &program.name;
     let times = both([Side::Ours, Side::Reference])?;
     add(lines, Group::OneThread, name, program.bar, times);
-    if program.two_threads && program.device_module.is_some() {
+    if program.local_task && program.device_module.is_some() {
         let times = both([Side::OursOnTwo, Side::LocalTask])?;
         add(lines, Group::LocalTask, name, TWO_THREADS_BAR, times);
     }
