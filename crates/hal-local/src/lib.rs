@@ -24,7 +24,7 @@
 //! | [`Executable`], [`ExportInfo`], [`LookupError`] | what was loaded |
 //! | [`Dispatch`], [`Binding`], [`Grid`], [`DispatchError`] | a request to run a function |
 //! | [`Dispatcher`], [`InlineDispatcher`], [`PoolDispatcher`], [`Worker`], [`Denormals`] | running it |
-//! | [`DispatchSite`], [`DispatchRequest`], [`DispatchSiteError`], [`ExecutableHandle`] | running many like it |
+//! | [`DispatchSite`], [`DispatchRequest`], [`DispatchRequestError`], [`ExecutableHandle`] | running many like it |
 //!
 //! # Adding a format
 //!
@@ -74,7 +74,9 @@ pub use loader::{
     Decline, EmbeddedElfLoader, ExecutableLoader, ExecutableParams, LoadError, LoaderRegistry,
     StaticLibraryLoader, SystemLibraryLoader,
 };
-pub use native::{Denormals, DispatchRequest, DispatchSite, DispatchSiteError, ExecutableHandle};
+pub use native::{
+    Denormals, DispatchRequest, DispatchRequestError, DispatchSite, ExecutableHandle,
+};
 pub use pool::PoolDispatcher;
 pub use trust::Trust;
 pub use worker::Worker;

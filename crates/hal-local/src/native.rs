@@ -13,7 +13,7 @@ use hal_plugin::ImportProvider;
 
 pub use denormals::Denormals;
 pub(crate) use environment::{Environment, QueryEnvironment};
-pub use site::{DispatchRequest, DispatchSite, DispatchSiteError, ExecutableHandle};
+pub use site::{DispatchRequest, DispatchRequestError, DispatchSite, ExecutableHandle};
 
 use crate::executable::LookupError;
 use crate::library::Library;

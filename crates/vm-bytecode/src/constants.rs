@@ -271,6 +271,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_of_which_only_one_half_is_known_is_passed_whole() {
+        let mut body = Body::default();
+        body.block();
+        body.op(Opcode::ConstI32, &[Word(9), I(2)]);
+        body.op(Opcode::AddI32, &[I(0), I(0), I(3)]);
+        body.op(Opcode::Call, &[Import(0), List(&[I(0), I(2)]), List(&[])]);
+        body.op(Opcode::Return, &[List(&[])]);
+        let module = TestModule::new()
+            .import("host.take", "0iI_v")
+            .function("0i_v", (4, 0), &body);
+        for fusion in [Fusion::Fused, Fusion::Plain] {
+            let program = compile(&module.verify().unwrap(), fusion);
+            let call = &program.functions[0].import_calls[0];
+            // The argument and the sum vary; the low half is in the block.
+            assert_eq!(*call.words, [(0, 0), (3, 3)]);
+            assert!(call.pairs.is_empty());
+            assert_eq!(program.argument_words[2], 9);
+        }
+    }
+
+    #[test]
     fn a_register_that_does_not_stay_the_same_is_set_each_time() {
         let kinds = steps(Fusion::Fused, |body| {
             take_and_return_1(body);

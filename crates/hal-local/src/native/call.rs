@@ -1,7 +1,7 @@
 //! Running workgroups of a dispatch: building the structures a kernel is given, and calling it.
 //!
-//! Everything that the soundness of the foreign call rests on is checked or built here. Facts:
-//! `docs/abi.md`, section 7.
+//! Everything that the soundness of running a dispatch rests on is checked or built here; `site` repeats dispatches with what
+//! was built here. Facts: `docs/abi.md`, section 7.
 
 #![expect(unsafe_code, reason = "a kernel is a foreign function")]
 

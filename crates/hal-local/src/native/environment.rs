@@ -12,7 +12,7 @@ use hal_plugin::ResolvedImports;
 
 /// A structure at an address that is a multiple of 16, as kernels are compiled for (`docs/abi.md`, section 7).
 ///
-/// Not of more: the stack has this alignment anyway, and two of the structures are on it.
+/// Not of more: the stack has this alignment anyway, and two of the structures are often on it.
 #[repr(align(16))]
 #[derive(Debug)]
 pub(super) struct Aligned<T>(pub(super) T);

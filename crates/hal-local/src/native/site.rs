@@ -29,7 +29,7 @@ use crate::{Binding, Dispatch, DispatchError, Dispatcher, Executable};
 /// given besides those, and what they are checked against: to repeat a dispatch with other bindings costs their checks and
 /// the call. Any other dispatch is checked by [`Dispatch`] and run by the dispatcher. Results and errors are the same.
 ///
-/// A site keeps no executable loaded, and allocates only when its place goes over to another function.
+/// A site keeps no executable loaded, and allocates only to prepare for a function that it did not dispatch last.
 pub struct DispatchSite {
     dispatcher: Arc<dyn Dispatcher>,
     last: Option<Prepared>,
@@ -57,26 +57,29 @@ pub struct DispatchRequest<'a> {
     pub constants: &'a [u32],
 }
 
-/// Why a [`DispatchSite`] did not run a dispatch to its end.
-#[derive(Debug)]
-pub enum DispatchSiteError<E> {
+/// Why a dispatch did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchRequestError<E> {
     /// A binding could not be had.
+    #[error("binding {index} cannot be had")]
     Binding {
         /// Its index.
         index: usize,
         /// Why.
+        #[source]
         error: E,
     },
-    /// As without a site.
-    Dispatch(DispatchError),
+    /// The dispatch is wrong, or failed.
+    #[error(transparent)]
+    Dispatch(#[from] DispatchError),
 }
 
 /// A kernel with all that it is given, for dispatches of one workgroup without scratch memory.
 ///
 /// Invariant: `entry` and `environment` are those of `function` of the executable whose handle has the number `executable`,
-/// and may be used as long as that lives. `dispatch_state` is that of a dispatch which was checked for the function, and says that
-/// there are as many bindings as `addresses` and `lengths` have entries, which it points at. What the entries and the
-/// pointer to the constants are is left from the last dispatch.
+/// and may be used as long as that lives. `dispatch_state` is that of a dispatch which was checked for the function, and says
+/// that there are as many bindings as `addresses` and `lengths` have entries. Those entries and the state's pointers are left
+/// from the last dispatch: each call writes them first.
 struct Prepared {
     executable: u64,
     function: u64,
@@ -91,8 +94,7 @@ struct Prepared {
 }
 
 // SAFETY: only the raw pointers are in the way. `environment` may be used from any thread, as the executable, which is
-// `Sync`, may; `dispatch_state` points at memory of `self`; all others are written anew, by whoever has `self` exclusively,
-// before they are used.
+// `Sync`, may; all others are written anew, by whoever has `self` exclusively, before they are used.
 unsafe impl Send for Prepared {}
 
 impl ExecutableHandle {
@@ -146,51 +148,85 @@ impl DispatchSite {
         }
     }
 
-    /// Runs any dispatch with these bindings to its end, and prepares to repeat it.
+    /// Runs any dispatch to its end, and prepares to repeat it, if it is one workgroup of a native kernel.
     ///
     /// # Errors
     ///
-    /// Fails as the first binding that cannot be had, as [`Dispatch::new`], and as [`Dispatcher::dispatch`].
+    /// As [`DispatchRequest::run`].
     pub fn dispatch<'a, E, B>(
         &mut self,
         request: DispatchRequest<'a>,
         bindings: B,
-    ) -> Result<(), DispatchSiteError<E>>
+    ) -> Result<(), DispatchRequestError<E>>
     where
         B: ExactSizeIterator<Item = Result<Binding<'a>, E>> + Clone + Sync,
     {
-        let DispatchRequest {
-            executable: handle,
-            function,
-            workgroup_count,
-            constants,
-        } = request;
-        let executable = &*handle.executable;
+        let (dispatcher, last) = (&*self.dispatcher, &mut self.last);
+        request.run_and(dispatcher, bindings, |dispatch, bindings| {
+            let is_known = |last: &Prepared| last.is_like(&request, bindings.count());
+            if request.workgroup_count == [1; 3]
+                && !last.as_ref().is_some_and(is_known)
+                && let Some(prepared) = Prepared::new(&request, dispatch, bindings, dispatcher)
+            {
+                *last = Some(prepared);
+            }
+        })
+    }
+}
+
+impl<'a> DispatchRequest<'a> {
+    /// Has `dispatcher` run the dispatch with these bindings to its end.
+    ///
+    /// Clones of the iterator must give the same bindings: executables that are not native code ask them for one binding
+    /// at a time.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the first binding that cannot be had, as [`Dispatch::new`], and as [`Dispatcher::dispatch`].
+    pub fn run<E, B>(
+        self,
+        dispatcher: &dyn Dispatcher,
+        bindings: B,
+    ) -> Result<(), DispatchRequestError<E>>
+    where
+        B: ExactSizeIterator<Item = Result<Binding<'a>, E>> + Clone + Sync,
+    {
+        self.run_and(dispatcher, bindings, |_, _| {})
+    }
+
+    /// Runs the dispatch, and calls `then` with it if it succeeded.
+    fn run_and<E, B>(
+        self,
+        dispatcher: &dyn Dispatcher,
+        bindings: B,
+        then: impl FnOnce(&Dispatch<'_>, &KernelBindings<'_>),
+    ) -> Result<(), DispatchRequestError<E>>
+    where
+        B: ExactSizeIterator<Item = Result<Binding<'a>, E>> + Clone + Sync,
+    {
         let source = Listed(bindings.clone(), PhantomData);
         let mut kernel_bindings = KernelBindings::new(&source);
         kernel_bindings
             .try_fill(bindings)
-            .map_err(|(index, error)| DispatchSiteError::Binding { index, error })?;
+            .map_err(|(index, error)| DispatchRequestError::Binding { index, error })?;
+        let executable = &*self.executable.executable;
         let dispatch = Dispatch::prepared(
             executable,
-            function,
-            workgroup_count,
-            constants,
+            self.function,
+            self.workgroup_count,
+            self.constants,
             &kernel_bindings,
         )?;
-        self.dispatcher.dispatch(executable, &dispatch)?;
-        let is_known = |last: &Prepared| last.is_of(handle, function);
-        if workgroup_count == [1; 3] && !self.last.as_ref().is_some_and(is_known) {
-            self.last = Prepared::new(handle, &dispatch, &kernel_bindings, &*self.dispatcher);
-        }
+        dispatcher.dispatch(executable, &dispatch)?;
+        then(&dispatch, &kernel_bindings);
         Ok(())
     }
 }
 
 impl Prepared {
-    /// Prepares for more dispatches like `dispatch`, which was made for the executable of `handle`; `None` when they need more than a call.
+    /// Prepares for more dispatches like `dispatch`, which was made for `request`; `None` when they need more than a call.
     fn new(
-        handle: &ExecutableHandle,
+        request: &DispatchRequest<'_>,
         dispatch: &Dispatch<'_>,
         bindings: &KernelBindings<'_>,
         dispatcher: &dyn Dispatcher,
@@ -200,10 +236,11 @@ impl Prepared {
         if worker.denormals().are_flushed() || attributes.local_memory_byte_length != 0 {
             return None;
         }
-        let native = (&*handle.executable as &dyn Any).downcast_ref::<NativeExecutable>()?;
+        let native =
+            (&*request.executable.executable as &dyn Any).downcast_ref::<NativeExecutable>()?;
         let entry = native.library.kernel(dispatch.export())?;
-        let mut prepared = Self {
-            function: dispatch.ordinal().into(),
+        Some(Self {
+            function: request.function,
             entry,
             environment: native.environment.as_ptr(),
             dispatch_state: dispatch_state(dispatch, bindings, &worker),
@@ -211,16 +248,17 @@ impl Prepared {
             misalignment: attributes.binding_alignment - 1,
             addresses: vec![ptr::null_mut(); bindings.count()].into(),
             lengths: vec![0; bindings.count()].into(),
-            executable: handle.id,
-        };
-        prepared.dispatch_state.0.binding_ptrs = prepared.addresses.as_ptr();
-        prepared.dispatch_state.0.binding_lengths = prepared.lengths.as_ptr();
-        Some(prepared)
+            executable: request.executable.id,
+        })
     }
 
+    /// Returns whether a dispatch is of the same function, with as many constants and bindings.
     #[inline(always)]
-    fn is_of(&self, executable: &ExecutableHandle, function: u64) -> bool {
-        self.executable == executable.id && self.function == function
+    fn is_like(&self, request: &DispatchRequest<'_>, binding_count: usize) -> bool {
+        self.executable == request.executable.id
+            && self.function == request.function
+            && request.constants.len() == usize::from(self.dispatch_state.0.constant_count)
+            && binding_count == self.addresses.len()
     }
 
     /// Calls the kernel and returns what it returned; `None` when this is no kernel for such a dispatch.
@@ -231,12 +269,8 @@ impl Prepared {
         bindings: impl ExactSizeIterator<Item = Option<Binding<'a>>>,
     ) -> Option<c_int> {
         let [x, y, z] = request.workgroup_count;
-        if !self.is_of(request.executable, request.function)
-            || (x ^ 1) | (y ^ 1) | (z ^ 1) != 0
-            || request.constants.len() != usize::from(self.dispatch_state.0.constant_count)
-            || bindings.len() != self.addresses.len()
-            || has_listener()
-        {
+        let is_one = (x ^ 1) | (y ^ 1) | (z ^ 1) == 0;
+        if !is_one || !self.is_like(request, bindings.len()) || has_listener() {
             return None;
         }
         let (mut count, mut address_bits) = (0, 0);
@@ -253,7 +287,10 @@ impl Prepared {
         if count != self.addresses.len() || address_bits & self.misalignment != 0 {
             return None;
         }
-        self.dispatch_state.0.constants = request.constants.as_ptr();
+        let pointers = &mut self.dispatch_state.0;
+        pointers.constants = request.constants.as_ptr();
+        pointers.binding_ptrs = self.addresses.as_ptr();
+        pointers.binding_lengths = self.lengths.as_ptr();
         let dispatch_state = &raw const self.dispatch_state.0;
         let workgroup_state = &raw const self.workgroup_state.0;
         let kernel = || {
@@ -265,7 +302,7 @@ impl Prepared {
             unsafe { (self.entry)(self.environment, dispatch_state, workgroup_state) }
         };
         // Two calls, one for even functions and one for odd ones: a processor guesses where a call goes by where it went, and
-        // functions that take turns are often neighbors. The boxes are nothing but keep the compiler from making one call.
+        // functions that take turns are often neighbors. `black_box` only keeps the compiler from making them one.
         Some(if self.function.is_multiple_of(2) {
             black_box(());
             kernel()
@@ -314,12 +351,6 @@ impl fmt::Debug for DispatchRequest<'_> {
             .field("workgroup_count", &self.workgroup_count)
             .field("constants", &self.constants)
             .finish_non_exhaustive()
-    }
-}
-
-impl<E> From<DispatchError> for DispatchSiteError<E> {
-    fn from(error: DispatchError) -> Self {
-        Self::Dispatch(error)
     }
 }
 

@@ -68,17 +68,18 @@ fn a_repeated_dispatch_has_its_own_constants_and_bindings() {
 
 #[test]
 fn what_is_not_like_the_last_dispatch_is_not_repeated() {
-    struct Liar<'a>(Option<Binding<'a>>);
+    /// Says that there are so many bindings, and gives those that it has.
+    struct Liar<'a>(usize, std::vec::IntoIter<Binding<'a>>);
 
     impl<'a> Iterator for Liar<'a> {
         type Item = Option<Binding<'a>>;
 
         fn next(&mut self) -> Option<Self::Item> {
-            self.0.take().map(Some)
+            self.1.next().map(Some)
         }
 
         fn size_hint(&self) -> (usize, Option<usize>) {
-            (1, Some(1))
+            (self.0, Some(self.0))
         }
     }
 
@@ -125,12 +126,46 @@ fn what_is_not_like_the_last_dispatch_is_not_repeated() {
     assert!(!repeat(&mut site, count, &[memory.binding(); 2]));
     assert!(!repeat(&mut site, count, &[misaligned]));
     assert!(site.repeat(count, [None].into_iter()).is_none());
-    assert!(site.repeat(count, Liar(None)).is_none());
+    for (said, given) in [(1, 0), (2, 1), (0, 1)] {
+        let bindings = vec![memory.binding(); given].into_iter();
+        assert!(site.repeat(count, Liar(said, bindings)).is_none());
+    }
     assert_eq!(memory.to_u32()[0], 3, "none of these ran");
     assert!(
         repeat(&mut site, count, &bindings),
         "the last dispatch is still known"
     );
+}
+
+#[test]
+fn several_bindings_reach_a_kernel_in_order() {
+    let kernels = kernels();
+    let mut site = DispatchSite::new(inline());
+    let multiply = request(&kernels, "multiply", ONE, &[]);
+    for turn in 0..4u8 {
+        let value = f32::from(turn);
+        let (input, output) = (Memory::of_f32(&[value]), Memory::zeroed(4));
+        let bindings = [input.binding(), output.binding()];
+        // Fails at the second binding; what the first one left is not used.
+        let half = [Some(output.binding()), None].into_iter();
+        assert!(site.repeat(multiply, half).is_none());
+        let (repeated, outcome) = run(&mut site, multiply, &bindings);
+        outcome.unwrap();
+        assert_eq!(repeated, turn > 0);
+        let plain = Memory::zeroed(4);
+        let bindings = [input.binding(), plain.binding()];
+        let executable = &**kernels.executable();
+        dispatch(&*inline(), executable, "multiply", ONE, &[], &bindings).unwrap();
+        assert_eq!(output.to_f32(), plain.to_f32());
+        assert_eq!(input.to_f32(), [value]);
+        assert!(turn == 0 || output.to_f32() != [0.0]);
+    }
+    let nothing = request(&kernels, "nothing", ONE, &[]);
+    let empty = Binding::shared(&[], None);
+    for repeated in [false, true] {
+        let outcome = run(&mut site, nothing, &[empty; 3]);
+        assert!(outcome.0 == repeated && outcome.1.is_ok());
+    }
 }
 
 #[test]
@@ -218,7 +253,7 @@ fn a_binding_that_cannot_be_had_is_named() {
     let outcome = DispatchSite::new(inline()).dispatch(request, bindings.into_iter());
     assert!(matches!(
         outcome,
-        Err(hal_local::DispatchSiteError::Binding {
+        Err(hal_local::DispatchRequestError::Binding {
             index: 1,
             error: "no"
         })
@@ -261,36 +296,91 @@ fn a_place_may_move_to_another_thread() {
     assert_eq!(memory.to_u32(), [2]);
 }
 
-proptest! {
-    /// Dispatches of one place do what dispatches without one do, whatever came before.
-    #[test]
-    fn dispatches_of_a_place_are_those_without_one(
-        steps in prop::collection::vec(
-            (0usize..3, 0usize..4, prop::collection::vec(0u32..3, 0..6), 0usize..3, 0usize..3, any::<bool>()),
-            1..40,
-        ),
-    ) {
+/// A dispatch that is mostly right: which function, count, constants, number and place of bindings, and executable.
+#[derive(Clone, Debug)]
+struct Step {
+    function: &'static str,
+    count: [u32; 3],
+    constants: Vec<u32>,
+    binding_count: usize,
+    offset: usize,
+    handle: usize,
+}
+
+impl Step {
+    fn bind<'a>(&self, memory: &'a Memory) -> Vec<Binding<'a>> {
+        let binding = Binding::shared(&memory.bytes()[self.offset..], None);
+        vec![binding; self.binding_count]
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let function = prop::sample::select(vec![("count", 0), ("fail_at", 4), ("record", 2)]);
+    let count = prop_oneof![8 => Just(ONE), 1 => Just([2, 1, 1]), 1 => Just([1, 0, 1])];
+    let surplus = prop_oneof![9 => Just(0), 1 => 1usize..3];
+    let binding_count = prop_oneof![9 => Just(1), 1 => 0usize..3];
+    // The last is no multiple of what kernels want.
+    let offset = prop_oneof![9 => prop::sample::select(vec![0, 128]), 1 => Just(4)];
+    let handle = prop_oneof![9 => Just(0usize), 1 => Just(1)];
+    let constants = prop::collection::vec(0u32..2, 8);
+    let step = (
+        function,
+        count,
+        constants,
+        surplus,
+        binding_count,
+        offset,
+        handle,
+    );
+    step.prop_map(
+        |((function, wanted), count, mut constants, surplus, binding_count, offset, handle)| {
+            constants.truncate(wanted + surplus);
+            Step {
+                function,
+                count,
+                constants,
+                binding_count,
+                offset,
+                handle,
+            }
+        },
+    )
+}
+
+/// Dispatches of one place do what dispatches without one do, whatever came before.
+#[test]
+fn dispatches_of_a_place_are_those_without_one() {
+    let repeats = std::cell::Cell::new(0);
+    let steps = prop::collection::vec(step(), 1..40);
+    let check = |steps: Vec<Step>| {
         let handles = [kernels(), kernels()];
         let mut site = DispatchSite::new(inline());
         let (ours, plain) = (Memory::zeroed(1024), Memory::zeroed(1024));
-        for (function, count, constants, binding_count, offset, second) in steps {
-            let function = ["count", "fail_at", "record"][function];
-            let count = [ONE, ONE, [2, 1, 1], [1, 0, 1]][count];
-            let handle = &handles[usize::from(second)];
-            // The last offset is no multiple of what kernels want.
-            let bind = |memory| {
-                let bytes: &Memory = memory;
-                let binding = Binding::shared(&bytes.bytes()[[0, 128, 4][offset]..], None);
-                vec![binding; binding_count]
-            };
-            let request = request(handle, function, count, &constants);
-            let (_, outcome) = run(&mut site, request, &bind(&ours));
-            let executable = &**handle.executable();
-            let expected = dispatch(&*inline(), executable, function, count, &constants, &bind(&plain));
+        for step in steps {
+            let handle = &handles[step.handle];
+            let request = request(handle, step.function, step.count, &step.constants);
+            let (repeated, outcome) = run(&mut site, request, &step.bind(&ours));
+            repeats.set(repeats.get() + u32::from(repeated));
+            let (executable, dispatcher) = (&**handle.executable(), inline());
+            let (function, constants) = (step.function, &step.constants);
+            let bindings = step.bind(&plain);
+            let expected = dispatch(
+                &*dispatcher,
+                executable,
+                function,
+                step.count,
+                constants,
+                &bindings,
+            );
             // Addresses differ.
-            let text = |error: DispatchError| error.to_string().split(" is at ").next().map(str::to_owned);
+            let text =
+                |error: DispatchError| error.to_string().split(" is at ").next().map(str::to_owned);
             prop_assert_eq!(outcome.map_err(text), expected.map_err(text));
             prop_assert_eq!(ours.to_u32(), plain.to_u32());
         }
-    }
+        Ok(())
+    };
+    let mut runner = proptest::test_runner::TestRunner::default();
+    runner.run(&steps, check).unwrap();
+    assert!(repeats.get() > 500, "{} were repeated", repeats.get());
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use hal_local::{
-    Binding, Dispatch, DispatchError, DispatchRequest, DispatchSite, DispatchSiteError, Dispatcher,
-    Executable, ExecutableData, ExecutableHandle, ExecutableLoader, ExecutableParams,
+    Binding, Dispatch, DispatchError, DispatchRequest, DispatchRequestError, DispatchSite,
+    Dispatcher, Executable, ExecutableData, ExecutableHandle, ExecutableLoader, ExecutableParams,
     StaticLibraryLoader, Trust,
 };
 use hal_plugin::ImportProvider;
@@ -152,9 +152,9 @@ pub(crate) fn given<'a>(
 }
 
 /// Returns the error of a dispatch whose bindings were all there.
-pub(crate) fn dispatch_error(error: DispatchSiteError<Infallible>) -> DispatchError {
+pub(crate) fn dispatch_error(error: DispatchRequestError<Infallible>) -> DispatchError {
     match error {
-        DispatchSiteError::Dispatch(error) => error,
-        DispatchSiteError::Binding { error, .. } => match error {},
+        DispatchRequestError::Dispatch(error) => error,
+        DispatchRequestError::Binding { error, .. } => match error {},
     }
 }

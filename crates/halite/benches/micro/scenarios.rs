@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use hal_local::{
-    Binding, DispatchRequest, DispatchSite, DispatchSiteError, ExecutableData, ExecutableHandle,
+    Binding, DispatchRequest, DispatchRequestError, DispatchSite, ExecutableData, ExecutableHandle,
     ExecutableParams, InlineDispatcher,
 };
 use halite::{Program, Session, Tensor, Trust, Value};
@@ -120,8 +120,8 @@ fn inline(
                 continue;
             }
             match site.dispatch(request, bindings.iter().copied().map(Ok::<_, Infallible>)) {
-                Err(DispatchSiteError::Dispatch(error)) => return Err(error.into()),
-                Err(DispatchSiteError::Binding { error, .. }) => match error {},
+                Err(DispatchRequestError::Dispatch(error)) => return Err(error.into()),
+                Err(DispatchRequestError::Binding { error, .. }) => match error {},
                 Ok(()) => {}
             }
         }

@@ -102,14 +102,17 @@ pub(super) fn import_call(
                     consumed.push(register);
                 }
             }
-            Value::Word(register) => match known(register) {
-                Some(word) => block[start] = word,
-                None => words.push((register, index32(start))),
-            },
-            Value::Pair(register) => match (known(register), known(register + 1)) {
-                (Some(low), Some(high)) => block[start..].copy_from_slice(&[low, high]),
-                _ => pairs.push((register, index32(start))),
-            },
+            Value::Pair(register) if known(register).is_none() && known(register + 1).is_none() => {
+                pairs.push((register, index32(start)));
+            }
+            Value::Word(first) | Value::Pair(first) => {
+                for (register, at) in (first..).zip(start..block.len()) {
+                    match known(register) {
+                        Some(word) => block[at] = word,
+                        None => words.push((register, index32(at))),
+                    }
+                }
+            }
         }
     };
     for (position, item) in convention.arguments().iter().enumerate() {

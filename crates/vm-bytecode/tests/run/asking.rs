@@ -285,6 +285,11 @@ type Shapes = Arc<Mutex<Vec<(usize, Vec<usize>)>>>;
 
 /// Links the program to imports that note.
 fn noting(prepares: bool) -> (Notes, Shapes, Context) {
+    noting_in(prepares, load("asking"))
+}
+
+/// Links `program`, a form of the program.
+fn noting_in(prepares: bool, program: Arc<dyn Module>) -> (Notes, Shapes, Context) {
     let (notes, shapes) = (Notes::default(), Shapes::default());
     let (state, seen) = (Arc::clone(&notes), Arc::clone(&shapes));
     let site = move |notes: &Notes, shape: CallShape<'_>| {
@@ -316,7 +321,7 @@ fn noting(prepares: bool) -> (Notes, Shapes, Context) {
             .raw_function("two", "0r_rr", unused)
             .build()
             .unwrap();
-    (notes, shapes, link(&[store, load("asking")]))
+    (notes, shapes, link(&[store, program]))
 }
 
 fn noted(number: i64, last: i32) -> (Arc<Buffer>, [Value; 3]) {
@@ -362,7 +367,7 @@ fn each_place_is_prepared_on_its_own() {
 #[test]
 fn a_prepared_place_fails_and_goes_on() {
     let (notes, _, context) = noting(true);
-    for number in [1, REFUSED, 2] {
+    for number in [REFUSED, 1, REFUSED, 2] {
         let (buffer, arguments) = noted(number, 0);
         let outcome = call(&context, "note", &arguments);
         drop(arguments);
@@ -399,8 +404,9 @@ fn counted_instructions_use_prepared_places_too() {
     };
     call_with(&context, "note", &arguments, options).unwrap();
     call(&context, "note", &arguments).unwrap();
+    call_with(&context, "note", &arguments, options).unwrap();
     let one = ("site", 9, 1, vec![7, 2]);
-    assert_eq!(*notes.lock().unwrap(), [one.clone(), one]);
+    assert_eq!(*notes.lock().unwrap(), [one.clone(), one.clone(), one]);
     assert_eq!(shapes.lock().unwrap().len(), 1);
 }
 
@@ -412,4 +418,45 @@ fn an_import_that_prepares_nothing_is_called_by_its_block() {
     }
     let expected = [4, 5].map(|number| ("block", 0, 0, vec![number; 3]));
     assert_eq!(*notes.lock().unwrap(), expected);
+}
+
+#[test]
+fn constants_and_repeated_registers_reach_a_prepared_place() {
+    let (notes, shapes, context) = noting(true);
+    for number in [3, 4] {
+        let arguments = [Value::I64(number), Value::I32(8)];
+        call(&context, "note_constant", &arguments).unwrap();
+    }
+    let expected = [3, 4].map(|number| ("site", 3, number, vec![8, 8]));
+    assert_eq!(*notes.lock().unwrap(), expected);
+    assert_eq!(*shapes.lock().unwrap(), [(9, vec![4, 5, 7, 8])]);
+}
+
+#[test]
+fn an_import_that_is_not_there_fails_at_its_place_each_time() {
+    let (_, _, context) = noting(true);
+    for _ in 0..2 {
+        let outcome = call(&context, "note_nowhere", &[Value::I32(1)]);
+        let message = failure(outcome, StatusCode::NOT_FOUND);
+        assert!(message.contains("store.nowhere"), "{message}");
+    }
+}
+
+fn check_sums(program: Arc<dyn Module>) {
+    let (notes, _, context) = noting_in(true, program);
+    for turns in [1, 7, 300] {
+        let buffer = Value::Ref(Buffer::allocate(9, 0).unwrap().into());
+        call(&context, "note_sum", &[buffer, Value::I32(turns)]).unwrap();
+        let last = notes.lock().unwrap().pop().unwrap();
+        let sum = i64::from(turns) << 32 | i64::from(turns);
+        assert_eq!(last, ("site", 9, sum, vec![turns.cast_unsigned(); 2]));
+    }
+}
+
+#[test]
+fn what_a_loop_computed_reaches_a_prepared_place() {
+    check_sums(load("asking"));
+    // Machine code keeps what is passed after the loop.
+    #[cfg(feature = "jit")]
+    check_sums(load("asking").compiling_after(1));
 }

@@ -98,7 +98,7 @@ fn a_buffer_may_be_bound_more_than_once() {
 
 #[test]
 fn a_kernel_may_write_where_a_program_may_not() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let executable = program.load_kernels();
     let input = Buffer::copied_from(&[1; 8], Access::HOST_CONSTANT).unwrap();
     let request = Request {
@@ -187,7 +187,7 @@ fn a_function_that_does_not_exist_is_out_of_range() {
             );
         }
     }
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let executable = program.load_kernels();
     for function in [1 << 32, i64::MIN, i64::MAX] {
         let trap = program

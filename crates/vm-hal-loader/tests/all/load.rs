@@ -29,7 +29,7 @@ fn a_format_is_supported_when_a_loader_takes_it() {
 
 #[test]
 fn a_loaded_executable_is_the_loaders() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let executable = program.load_kernels();
     let executable: &HalExecutable = executable.as_object(&EXECUTABLE_TYPE).unwrap();
     let kernels = program.loader.last();
@@ -43,7 +43,7 @@ fn a_loaded_executable_is_the_loaders() {
 
 #[test]
 fn constant_data_are_shared_and_kept_alive() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let file = constant_buffer(b"0123456789");
     let data = file.subspan(4, 3).unwrap();
     let executable = program
@@ -58,7 +58,7 @@ fn constant_data_are_shared_and_kept_alive() {
 
 #[test]
 fn data_that_could_change_are_copied() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let data = Buffer::copied_from(b"before", Access::GUEST).unwrap();
     program
         .load(constant("kernels"), Value::Ref(data.clone().into()), NULL)
@@ -69,7 +69,7 @@ fn data_that_could_change_are_copied() {
 
 #[test]
 fn constants_are_words() {
-    let program = Program::new(0);
+    let program = Program::new(0, false);
     let words = constant_buffer(&[1, 0, 0, 0, 2, 1, 0, 0xFF]);
     program
         .load(
@@ -146,7 +146,7 @@ fn an_executable_that_is_broken_is_not_offered_to_the_next_loader() {
 
 #[test]
 fn a_failure_is_never_taken_for_success_or_a_yield() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     for data in ["\x00 broken", "\x11 broken"] {
         let trap = program
             .load(constant("kernels"), constant(data), NULL)
@@ -157,7 +157,7 @@ fn a_failure_is_never_taken_for_success_or_a_yield() {
 
 #[test]
 fn null_and_refs_of_other_types_are_refused() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let null = "ref is null; expected vm.buffer";
     let invalid = StatusCode::INVALID_ARGUMENT;
     check_failure(

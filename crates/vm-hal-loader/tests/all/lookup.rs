@@ -15,7 +15,7 @@ fn lookup(program: &Program, executable: &Ref, name: Value) -> Result<i64> {
 
 #[test]
 fn the_id_of_a_function_is_its_ordinal() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let executable = program.load_kernels();
     for (id, name) in (0..).zip(["any", "strict", "failing"]) {
         assert_eq!(lookup(&program, &executable, constant(name)).unwrap(), id);
@@ -24,7 +24,7 @@ fn the_id_of_a_function_is_its_ordinal() {
 
 #[test]
 fn a_name_that_does_not_exist_is_an_error_every_time() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let executable = program.load_kernels();
     let name = constant("nope");
     for _ in 0..2 {
@@ -43,7 +43,7 @@ fn a_name_that_does_not_exist_is_an_error_every_time() {
 
 #[test]
 fn a_name_that_can_change_is_read_each_time() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let executable = program.load_kernels();
     let name = Buffer::copied_from(b"strict", Access::GUEST).unwrap();
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_name_that_can_change_is_read_each_time() {
 
 #[test]
 fn null_and_refs_of_other_types_are_refused() {
-    let program = Program::new(1);
+    let program = Program::new(1, false);
     let invalid = StatusCode::INVALID_ARGUMENT;
     check_failure(
         lookup(&program, &Ref::Null, constant("any")),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hal_local::{InlineDispatcher, LoaderRegistry};
 use vm::{
-    Access, ArgumentWriter, Buffer, Call, CallingConvention, Context, Dependency, Export, Import,
-    ImportTarget, Instance, InvocationOptions, Linkage, Module, Ref, Result, Results, StatusCode,
-    Value,
+    Access, ArgumentWriter, Buffer, Call, CallShape, CallingConvention, Context, Dependency,
+    Export, Import, ImportTarget, Instance, InvocationOptions, Linkage, Module, Ref, Result,
+    Results, StatusCode, Value,
 };
 
 use crate::kernels::KernelsLoader;
@@ -30,10 +30,15 @@ struct Importer {
     dependencies: Vec<Dependency>,
     exports: Vec<Export>,
     imports: Vec<Import>,
+    from_site: bool,
 }
 
 #[derive(Debug)]
-struct ImporterInstance(Vec<Option<ImportTarget>>);
+struct ImporterInstance {
+    imports: Vec<Option<ImportTarget>>,
+    /// Whether dispatches are made from a place that was prepared for them.
+    from_site: bool,
+}
 
 impl Module for Importer {
     fn name(&self) -> &str {
@@ -57,13 +62,22 @@ impl Module for Importer {
     }
 
     fn instantiate(self: Arc<Self>, linkage: Linkage<'_>) -> Result<Box<dyn Instance>> {
-        Ok(Box::new(ImporterInstance(linkage.imports)))
+        Ok(Box::new(ImporterInstance {
+            imports: linkage.imports,
+            from_site: self.from_site,
+        }))
     }
 }
 
 impl Instance for ImporterInstance {
     fn call(&self, ordinal: u32, call: &mut Call<'_, '_>) -> Result<()> {
-        let target = self.0[ordinal as usize].unwrap();
+        let target = self.imports[ordinal as usize].unwrap();
+        let shape = CallShape::new(call.arguments.words(), &[]);
+        if self.from_site
+            && let Some(mut site) = call.invocation.call_site(target, shape)?
+        {
+            return site.call(call.arguments, call.invocation);
+        }
         call.invocation.call(target, call.arguments, call.results)
     }
 }
@@ -73,6 +87,16 @@ pub(crate) fn link(
     loaders: LoaderRegistry,
     minimum_version: u32,
     functions: &[(&str, &str)],
+) -> Result<Context> {
+    link_dispatching(loaders, minimum_version, functions, false)
+}
+
+/// Links as [`link`] a program that dispatches from places that were prepared, or not.
+fn link_dispatching(
+    loaders: LoaderRegistry,
+    minimum_version: u32,
+    functions: &[(&str, &str)],
+    from_site: bool,
 ) -> Result<Context> {
     let convention = |text| Arc::new(CallingConvention::parse(text).unwrap());
     let exports = functions.iter().map(|(name, text)| Export {
@@ -94,6 +118,7 @@ pub(crate) fn link(
         dependencies: vec![dependency],
         exports: exports.collect(),
         imports: imports.collect(),
+        from_site,
     };
     Context::builder()
         .module(vm_hal_loader::module(
@@ -111,17 +136,18 @@ pub(crate) struct Program {
     version: u32,
 }
 
-/// The programs of both versions.
-pub(crate) fn both() -> [Program; 2] {
-    [Program::new(0), Program::new(1)]
+/// The programs of both versions, that dispatch from anywhere and from a place of their own.
+pub(crate) fn both() -> [Program; 4] {
+    [(0, false), (1, false), (0, true), (1, true)]
+        .map(|(version, from_site)| Program::new(version, from_site))
 }
 
 impl Program {
-    pub(crate) fn new(version: u32) -> Self {
+    pub(crate) fn new(version: u32, from_site: bool) -> Self {
         let loader = Arc::new(KernelsLoader::default());
         let loaders = LoaderRegistry::new().with(loader.clone());
         let functions = if version == 0 { IMPORTS_0 } else { IMPORTS_1 };
-        let context = link(loaders, version, functions).unwrap();
+        let context = link_dispatching(loaders, version, functions, from_site).unwrap();
         Self {
             loader,
             context,
