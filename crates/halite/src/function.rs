@@ -108,6 +108,32 @@ impl<'s> Function<'s> {
         arguments: &[Value],
         options: InvocationOptions<'_>,
     ) -> Result<Vec<Value>, Error> {
+        let mut results = Vec::with_capacity(self.convention().results().len());
+        self.call(arguments, options, &mut results)?;
+        Ok(results)
+    }
+
+    /// Calls as [`Function::invoke`] and puts the results into `results`, in place of what is in there: its memory serves
+    /// from call to call. It is empty after a failure.
+    ///
+    /// # Errors
+    /// As [`Function::invoke`].
+    pub fn invoke_into(&self, arguments: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
+        // Before the call: it may use the memory of tensors that go.
+        results.clear();
+        self.call(arguments, InvocationOptions::default(), results)
+    }
+}
+
+impl Function<'_> {
+    /// Calls the function and appends its results to `results`, unless it fails.
+    #[inline]
+    fn call(
+        &self,
+        arguments: &[Value],
+        options: InvocationOptions<'_>,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
         if arguments.len() != self.tensors.len() {
             return Err(self.wrong_count(arguments.len()));
         }
@@ -118,16 +144,14 @@ impl<'s> Function<'s> {
             self.idle_call.set(Some(call));
             return Err(self.unfit(index, &arguments[index]));
         }
-        let results = self
+        let values = self
             .context
             .call_prepared(&self.function, &mut call, options);
-        let results = results.map(|results| results.map(Value::from_vm).collect());
+        let outcome = values.map(|values| results.extend(values.map(Value::from_vm)));
         self.idle_call.set(Some(call));
-        results.map_err(|trap| self.failed(trap))
+        outcome.map_err(|trap| self.failed(trap))
     }
-}
 
-impl Function<'_> {
     /// Makes `arguments` those of `call`.
     ///
     /// # Errors

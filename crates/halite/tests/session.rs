@@ -236,6 +236,38 @@ fn what_the_declaration_leaves_open_the_program_checks() {
     assert!(error.source().unwrap().to_string().contains("input0"));
 }
 
+fn check_calls_with_one_memory(session: &Session) {
+    let function = session.function("mul").unwrap();
+    let mut results = vec![Value::I32(7); 3];
+    for factor in [2.0, 3.0, 4.0] {
+        let arguments = [tensor(&[1.0, 2.0, 3.0, factor]), tensor(&[factor; 4])];
+        function.invoke_into(&arguments, &mut results).unwrap();
+        let expected = [1.0, 2.0, 3.0, factor].map(|value| value * factor);
+        assert_eq!(floats(&results[0]), expected);
+        assert_eq!(results.len(), 1);
+        // What the last call gave is not in the way of this one.
+        assert_eq!(floats(&function.invoke(&arguments).unwrap()[0]), expected);
+    }
+    let wrong = [tensor(&[1.0; 4]), tensor(&[1.0; 5])];
+    assert!(function.invoke_into(&wrong, &mut results).is_err());
+    assert!(results.is_empty());
+    assert!(function.invoke_into(&[], &mut results).is_err());
+}
+
+#[test]
+fn results_of_many_calls_take_the_memory_of_one() {
+    check_calls_with_one_memory(&portable());
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn native_results_of_many_calls_take_the_memory_of_one() {
+    // Dispatches by a function's id and by its ordinal.
+    for path in ["3.13.0/llvm-cpu/mul.vmfb", "2.9.0/llvm-cpu/mul.vmfb"] {
+        check_calls_with_one_memory(&session(path));
+    }
+}
+
 #[test]
 fn arguments_are_not_changed_and_can_be_used_again() {
     let session = portable();

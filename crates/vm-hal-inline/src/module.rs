@@ -66,7 +66,12 @@ fn with_buffer_views(
     trace_sink: Option<Arc<dyn TraceSink>>,
 ) -> NativeModuleBuilder<BufferPool> {
     module
-        .raw_function("buffer_view.assert", "0rriiCID_v", view_functions::assert)
+        .function_with_sites(
+            "buffer_view.assert",
+            "0rriiCID_v",
+            view_functions::assert,
+            view_functions::assert_site,
+        )
         .ref_function("buffer_view.buffer", view_functions::buffer)
         .raw_function("buffer_view.create", "0rIIiiCID_r", view_functions::create)
         .raw_function("buffer_view.dim", "0ri_I", view_functions::dim)

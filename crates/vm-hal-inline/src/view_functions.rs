@@ -3,7 +3,10 @@
 use core::fmt;
 use std::sync::Arc;
 
-use vm::{ArgumentBlock, ArgumentReader, Atom, Buffer, BufferPool, Call, Ref, Result, Trap};
+use vm::{
+    ArgumentBlock, ArgumentReader, Atom, Buffer, BufferPool, Call, CallShape, CallSite, Invocation,
+    Ref, Result, Trap,
+};
 
 use crate::buffer::{HAL_BUFFER_TYPE, hal_buffer, part};
 use crate::buffer_view::{BUFFER_VIEW_TYPE, BufferView, BufferViewError, check_rank};
@@ -41,7 +44,65 @@ pub(crate) fn create(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> 
 /// `buffer_view.assert`, `0rriiCID_v`: checks that a view is as the program expects. The second argument is how a
 /// message calls the view, for example `input0`.
 pub(crate) fn assert(_pool: &BufferPool, call: &mut Call<'_, '_>) -> Result<()> {
-    let block = &call.arguments;
+    assert_in(&call.arguments)
+}
+
+/// Returns what calls `buffer_view.assert` from one place: a program expects the same each time.
+pub(crate) fn assert_site(
+    _pool: &BufferPool,
+    call_shape: CallShape<'_>,
+) -> Option<Box<dyn CallSite>> {
+    let words = call_shape.words();
+    let expected = ViewArguments::parse(words)?;
+    if (0..words.len()).any(|at| call_shape.varies(at))
+        || check_rank(expected.dimensions.len()).is_err()
+    {
+        return None;
+    }
+    let &[view, _, _, _, name, ..] = expected.head;
+    Some(Box::new(AssertSite {
+        view,
+        name,
+        element_type: expected.element_type,
+        encoding_type: expected.encoding_type,
+        shape: shape(expected.dimensions).ok()?,
+    }))
+}
+
+/// A place of a program that checks views: the indices of the refs, and what is expected.
+#[derive(Debug)]
+struct AssertSite {
+    view: u32,
+    name: u32,
+    element_type: ElementType,
+    encoding_type: EncodingType,
+    shape: Shape,
+}
+
+impl AssertSite {
+    #[inline]
+    fn accepts(&self, view: &BufferView) -> bool {
+        let encoding_type = view.encoding_type();
+        (encoding_type == self.encoding_type || encoding_type == EncodingType::OPAQUE)
+            && *view.shape() == *self.shape
+            && view.element_type().is_compatible_with(self.element_type)
+    }
+}
+
+impl CallSite for AssertSite {
+    fn call(&mut self, block: ArgumentBlock<'_>, _invocation: &Invocation<'_>) -> Result<()> {
+        if let Some(view) = block.get(self.view).and_then(Ref::object_of_type)
+            && let Some(Ref::Buffer(_)) = block.get(self.name)
+            && self.accepts(view)
+        {
+            return Ok(());
+        }
+        assert_in(&block)
+    }
+}
+
+/// Checks a view that a block passes.
+fn assert_in(block: &ArgumentBlock<'_>) -> Result<()> {
     let Some(expected) = ViewArguments::parse(block.words()) else {
         return Err(explain(block, &[Atom::Ref, Atom::Ref]));
     };

@@ -40,9 +40,24 @@ fn create(program: &Program, description: &Description<'_>) -> Result<Ref> {
 fn assert_view(program: &Program, view: &Ref, expected: &Description<'_>) -> Result<()> {
     let mut arguments = vec![value(view), constant("input0")];
     arguments.extend(expected.values());
-    program
-        .call_spans("buffer_view.assert", &[expected.2.len()], arguments)
-        .map(|results| assert!(results.is_empty()))
+    check_by_block_and_from_site(program, expected.2.len(), arguments)
+}
+
+/// Calls `buffer_view.assert` by its block and from a place that was prepared for it, which must come to the same.
+fn check_by_block_and_from_site(
+    program: &Program,
+    rank: usize,
+    arguments: Vec<Value>,
+) -> Result<()> {
+    let names = ["buffer_view.assert", "buffer_view.assert_from_site"];
+    let [by_block, from_site] =
+        names.map(|name| program.call_spans(name, &[rank], arguments.clone()));
+    let text = |result: &Result<Vec<Value>>| match result {
+        Ok(results) => format!("{} results", results.len()),
+        Err(trap) => format!("{:?}: {}", trap.code(), trap.message()),
+    };
+    assert_eq!(text(&by_block), text(&from_site));
+    by_block.map(|results| assert!(results.is_empty()))
 }
 
 fn dimension(program: &Program, view: &Ref, index: i32) -> i64 {
@@ -409,7 +424,7 @@ fn null_and_refs_of_other_types_are_refused() {
     let mut arguments = vec![value(&view), Value::Ref(Ref::Null)];
     arguments.extend(description.values());
     check_failure(
-        program.call_spans("buffer_view.assert", &[1], arguments),
+        check_by_block_and_from_site(&program, 1, arguments),
         invalid,
         "ref is null; expected vm.buffer",
     );

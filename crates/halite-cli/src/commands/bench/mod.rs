@@ -109,8 +109,9 @@ pub(crate) fn run(arguments: &BenchArgs, streams: &mut Streams<'_>) -> Result<()
     let values = inputs::arguments(&function, &arguments.call.input, streams)?;
 
     let name = function.name();
-    let call = || diagnostics.watch(name, || function.invoke(&values).map(drop));
-    let plan = Plan::warm_up(arguments.benchmark_min_time.0, call)?;
+    let mut results = Vec::new();
+    let mut call = || diagnostics.watch(name, || function.invoke_into(&values, &mut results));
+    let plan = Plan::warm_up(arguments.benchmark_min_time.0, &mut call)?;
     diagnostics.reset();
     diagnostics.say(
         streams,
