@@ -48,7 +48,7 @@ struct Cost {
 /// The empty loop.
 const LOOP: &str = "loop";
 /// The lengths of the two runs.
-const RUNS: (u64, u64) = (200, 2200);
+const RUNS: (u64, u64) = (200, 10_200);
 /// How much a count may differ from another that it shall be equal to: addresses and hash seeds differ between runs.
 const SAME: f64 = 1.02;
 
