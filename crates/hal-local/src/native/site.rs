@@ -269,7 +269,7 @@ impl Prepared {
         bindings: impl ExactSizeIterator<Item = Option<Binding<'a>>>,
     ) -> Option<c_int> {
         let [x, y, z] = request.workgroup_count;
-        let is_one = (x ^ 1) | (y ^ 1) | (z ^ 1) == 0;
+        let is_one = x == 1 && y == 1 && z == 1;
         if !is_one || !self.is_like(request, bindings.len()) || has_listener() {
             return None;
         }
